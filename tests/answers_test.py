@@ -42,7 +42,7 @@ def merged_dots_have_both_histories(tmp):
                        " d2 = f32[64,48] dot(x, v), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n"
                        " ROOT t = (f32[64,64], f32[64,48]) tuple(d1, d2)"))
     run("replay", f, "--pipeline=xla-gpu", "-o", tmp / "dots")
-    for new, words in (("dot", "was d1, d2"), ("concatenate", "made of w, v")):
+    for new, words in (("dot", "was d1, d2"), ("concatenate", "made from w, v")):
         code, text, err = run("explain", tmp / "dots", new)
         expect(f"{new} has both histories", code == 0 and words in text, text + err)
 
@@ -184,11 +184,11 @@ def what_bisect_judged(tmp):
     (tmp / "module_0001.m.0004.optimization.after_cse.before_x.txt").write_text("HloModule m\nENTRI\n")
     stage("0005.", "optimization.after_x", "divide(p, b)")
     code, out, err = run("bisect", tmp)
-    expect("what is healed by its user is no fault", code == 2 and "3 of 6 judged" in out and "2 × cannot evaluate custom-call: " in out and
+    expect("what is healed by its user is no fault", code == 2 and "3 of 6 checked" in out and "2 × cannot evaluate custom-call: " in out and
            "inner values compared" in out, out + err)
     code, out, err = run("bisect", tmp, "--outputs-only")
     last = out.splitlines()[-1]
-    expect("bisect counts what it judged", code == 2 and "3 of 6 judged" in last and "3 could not be judged: 2 × cannot evaluate custom-call: " in last and
+    expect("bisect counts what it judged", code == 2 and "3 of 6 checked" in last and "3 could not be compared: 2 × cannot evaluate custom-call: " in last and
            "1 × " in last and 'target "nobody"' in last, out + err)
     expect("bisect shows the worst error", "the worst error is " in last and "(0.0001 is allowed), at o0[" in last and
            "of stage 0001 optimization.after_algsimp" in last, last)
@@ -201,7 +201,7 @@ def what_bisect_judged(tmp):
     next(tmp.glob("*.0001.*")).unlink()
     code, out, err = run("bisect", tmp, "--resume", tmp / "seen.json")
     again = run("bisect", tmp, "--resume", tmp / "seen.json")
-    expect("all good and the same", code == 0 and "2 of 2 judged" in out and "every element of every result is the same" in out and again[1] == out, out + err)
+    expect("all good and the same", code == 0 and "2 of 2 checked" in out and "every element of every result is the same" in out and again[1] == out, out + err)
 
 
 @part
@@ -245,7 +245,7 @@ def why_not_of_strangers(tmp):
     (tmp / "x/module_0001.m.before_optimizations.txt").write_text(stage.read_text())
     (tmp / "x/module_0001.m.after_optimizations.txt").write_text(stage.read_text().replace("%two", "%later").replace("%one", "%sooner"))
     got, out, err = run("explain", tmp / "x", "--why-not", "one", "later", "--json")
-    expect("never in one stage", got == 1 and "never in one stage: one stands last in before_optimizations, later in after_optimizations" in json.loads(out)["meet"], out + err)
+    expect("never in one stage", got == 1 and "never in one stage: one is last in before_optimizations, later in after_optimizations" in json.loads(out)["meet"], out + err)
 
 
 def reordered(text, seed):
@@ -373,7 +373,7 @@ def elements_that_nobody_reads(tmp):
             (tmp / side / f"module_0001.m.{stage}.txt").write_text(entry(whole.format(extra, op if k else "sine")))
     for first, second in (("old", "new"), ("new", "old")):
         code, out, err = run("diff", tmp / first, tmp / second)
-        expect(f"{first} and {second}", code == 0 and "get-tuple-elements that nobody reads" in out and out.startswith("same"), out + err)
+        expect(f"{first} and {second}", code == 0 and "get-tuple-elements without users" in out and out.startswith("same"), out + err)
     code, out, err = run("diff", tmp / "old", tmp / "other", "--json")
     d = json.loads(out)
     expect("another difference is the first one", code == 1 and "algsimp" in d["verdict"] and (d["modified"], d["removed"], d["added"]) == (1, 0, 0), out + err)
@@ -402,7 +402,7 @@ def an_heir_by_the_data(tmp):
         for which, ancestor in ((f"{op}.1", "add.402"), (f"{op}.2", "q")):
             code, out, err = run("explain", place, which, "--json")
             events = [e for e in json.loads(out)["events"] if e["name"] == which] if code == 0 else []
-            expect(f"{which} comes from {ancestor}", events and events[0]["what"].split(",")[0] == f"made of {ancestor}", out + err)
+            expect(f"{which} comes from {ancestor}", events and events[0]["what"].split(",")[0] == f"made from {ancestor}", out + err)
 
 
 @part

@@ -252,7 +252,7 @@ ENTRY e {
     other = got("b", module("x = f32[2]", "", "f32[2] cosine(x)"), inputs)
     code, out, err = run("check", write("plain.hlo", plain), f"--inputs={inputs}", f"--outputs={right}", f"--reference={other}", "--json")
     answer = json.loads(out)
-    expect("in front of XLA", code == 1 and answer["verdict"] == "right" and answer["reference"]["verdict"] == "wrong" and "in front of XLA" in answer["reference"]["why"], out + err)
+    expect("in front of XLA", code == 1 and answer["verdict"] == "right" and answer["reference"]["verdict"] == "wrong" and "is before XLA" in answer["reference"]["why"], out + err)
     code, out, err = run("check", tmp / "plain.hlo", f"--inputs={inputs}", f"--outputs={right}", f"--reference={other}")
     expect("in front of XLA, in words", code == 1 and "that XLA was given" in out and "reference: " in out, out + err)
 

@@ -171,7 +171,7 @@ with tempfile.TemporaryDirectory() as directory:
     expect("by its files", near(m["passes"]["seconds"], 0.02) and near(m["behind"]["seconds"], 24) and near(m["total"]["seconds"], 24.02), m)
     expect("ptxas by kernel", parts(m, "assembler") == {"fusion_1": (0.5, 1), "fusion_3": (0.5, 1)}, m["parts"])
     code, out, _ = run(fresh)
-    expect("a line in the first minute", "24.000 s behind HLO" in out and "compile-time" in out, out[:600])
+    expect("a line in the first minute", "24.000 s below HLO" in out and "compile-time" in out, out[:600])
     m = only("…with a record of passes", dump(tmp / "whole", metadata=True))
     expect("both", near(m["behind"]["seconds"], 24) and parts(m, "pass") == {"simplification": (0.002, 1), "algsimp": (0.007, 1), "config-assigner": (0.008, 1)} and near(m["autotuning_seconds"], 0.008), m)
     expect("the first minute counts a pipeline's passes once", "passes took 17.000 ms" in run(tmp / "whole")[1], run(tmp / "whole")[1][:400])
@@ -185,7 +185,7 @@ with tempfile.TemporaryDirectory() as directory:
             os.utime(copied / f, ns=((1_800_000_000 + k) * 10**9,) * 2)
         modules = answer(f"a copy, {name}", 1, copied)["modules"]
         expect(f"a copy, {name}: unknown", modules[0]["total"]["seconds"] is None and modules[0]["notes"], modules)
-        expect(f"a copy, {name}: no line in the first minute", "behind HLO" not in run(copied)[1])
+        expect(f"a copy, {name}: no line in the first minute", "below HLO" not in run(copied)[1])
     late = dump(tmp / "late", metadata=True)
     for f in late.iterdir():
         t = f.stat().st_mtime_ns + 3600 * 10**9
@@ -201,7 +201,7 @@ with tempfile.TemporaryDirectory() as directory:
     for f in short.iterdir():
         os.utime(f, ns=(f.stat().st_mtime_ns // 10**9 * 10**9,) * 2)
     m = only("…of a short one", short)
-    expect("…tell nothing", m["total"]["seconds"] is None and near(m["passes"]["seconds"], 0.017) and "behind HLO" not in run(short)[1], m)
+    expect("…tell nothing", m["total"]["seconds"] is None and near(m["passes"]["seconds"], 0.017) and "below HLO" not in run(short)[1], m)
     few = dump(tmp / "few", stages=0, kernels=0)
     answer("too few files", 1, few)
     twice = dump(tmp / "twice")
@@ -218,7 +218,7 @@ with tempfile.TemporaryDirectory() as directory:
         expect(f"triage, {name}", got == code and v.get("verdict") == word, f"{got} {out[:600]} {err}")
         return v
     v = verdict("ptxas", 1, "below", tmp / "gpu.log", "--complaint=compile-time")
-    expect("triage says where", "behind HLO" in str(v), v)
+    expect("triage says where", "below HLO" in str(v), v)
     v = verdict("a constant", 1, "program", tmp / "fold.log")
     expect("triage names it", "constant_folding" in str(v) and "reduce_window_sum.7" in str(v), v)
     verdict("jax alone", 2, "unknown", tmp / "jax.log")

@@ -108,7 +108,7 @@ def pairs_are_counted_once(tmp):
     longest = max(k["least_seconds"] for k in told["instructions"])
     expect("what runs at once is no sum", told["asynchronous"] == 4 and abs(told["least_seconds"] - longest) < 1e-12, told)
     code, out, _ = run("cost", kinds, "--gpu=H200")
-    expect("…and it is said", "4 asynchronous operations may run beside the others" in out, out)
+    expect("…and it is said", "4 asynchronous operations may overlap with the others" in out, out)
 
 
 @part
@@ -398,7 +398,7 @@ def rows_of(file, word):
 
 def tables():
     kinds = ["f64", "f32", "tf32", "bf16", "f16", "f8", "f4", "s8"]
-    cards = ["| card | memory | GB/s | of | " + " | ".join(kinds) + " | source |", "|---|---|---|---|" + "---|" * (len(kinds) + 1)]
+    cards = ["| GPU | memory | GB/s | of | " + " | ".join(kinds) + " | source |", "|---|---|---|---|" + "---|" * (len(kinds) + 1)]
     for row in rows_of("ir/target/cards.def", "CARD"):
         name, size, speed, vectors, products, sheet = re.fullmatch(
             r'"([^"]*)", "[^"]*", "[^"]*", \d+, \d+, (\d+), ([\d.]+), RATES\((.*?)\), RATES\((.*?)\), "([^"]*)"', row).groups()

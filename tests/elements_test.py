@@ -208,7 +208,7 @@ def unreadable(tmp):
     expect("...all others are judged", (j["judged"], j["not_judged"]) == (2, 1), j["verdict"])
     code, j = bisect(tmp, "cut before", [("", first), ("cse", first[:len(first) // 2]), ("algsimp", other)])
     expect("the stage behind it is held against the last that can be read", code == 1 and j["good"] == "before_optimizations" and j["pass"] == "algsimp", (code, j["good"], j["bad"]))
-    expect("...and what stands between them is told", "or the stage before it, which cannot be judged" in j["guilty"], j["guilty"])
+    expect("...and what stands between them is told", "or the stage before it, which cannot be compared" in j["guilty"], j["guilty"])
     expect("...with the value that differs", (j["first_value_that_differs"] or {}).get("name") == "scaled", j["first_value_that_differs"])
     wrong = same.replace("w = f32[4096,4096]", "w = f32[4095,4096]")
     code, j = bisect(tmp, "not valid", [("", first), ("dce", first), ("algsimp", wrong)])
@@ -262,7 +262,7 @@ def stopped(tmp):
         expect(f"{way}: what ended it", j.get("stopped") == ("by a signal" if how else "after 2 s"), j.get("stopped"))
         expect(f"{way}: what chosen elements told", j.get("elements") and j["elements"]["changed"] > j["elements"]["compared"], j.get("elements"))
         code, out, err, seconds = until(folder, *more, **how)
-        expect(f"{way}: in words", code == 2 and f"stopped {j['stopped']}" in out and "2 of 3 " in out and out.startswith("not judged: 0002 "), (code, out, err))
+        expect(f"{way}: in words", code == 2 and f"stopped {j['stopped']}" in out and "2 of 3 " in out and out.startswith("not compared: 0002 "), (code, out, err))
     # In the midst of many stages; what is found by then is found.
     folder = pathlib.Path(tmp) / "found"
     folder.mkdir()

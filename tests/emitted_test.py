@@ -112,7 +112,7 @@ def faults():
           (1, "different"))
     beyond = store[0].replace(f"[{store[1]}]", f"[{store[1]}+8]")
     fault("a write behind the end", CLAMP, lambda t: t.replace(store[0], beyond), "loop_clamp_fusion_3", "wrote_outside",
-          "behind its result")
+          "after its result")
     far = store[0].replace(f"[{store[1]}]", f"[{store[1]}+1099511627776]")
     fault("a write far behind the end", CLAMP, lambda t: t.replace(store[0], far), "loop_clamp_fusion_3", "faults",
           "outside of all allocations", (2, "loop_clamp_fusion_3"))
@@ -122,7 +122,7 @@ def faults():
     assert store, text
     fault("a program's write behind an allocation", SOFTMAX,
           lambda t: t.replace(store[0], f"st.global.{store[1]} [ {store[2]} + 64 ]"), "triton_softmax_2", "wrote_outside",
-          "behind its result", (2, "triton_softmax_2: writes"))
+          "after its result", (2, "triton_softmax_2: writes"))
     fault("an instruction that is not emulated", SOFTMAX, lambda t: t.replace("griddepcontrol.wait;", "wgmma.fence.sync.aligned;"),
           "triton_softmax_2", "not_run", "wgmma.fence.sync.aligned is not emulated", (2, "wgmma"))
 

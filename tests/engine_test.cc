@@ -88,7 +88,7 @@ TEST_F(EngineTest, OpTellsAllOfOne) {
   EXPECT_EQ(op["cost"]["bytes"], 4 * (8 * 16 + 16 * 4 + 8 * 4));
   ASSERT_FALSE(op["history"].empty());
   EXPECT_EQ(op["history"][0]["state"], 0);
-  EXPECT_EQ(op["history"][0]["what"], "stands there from the start");
+  EXPECT_EQ(op["history"][0]["what"], "is there from the start");
 
   json plus = answered(engine_, {{"method", "op"}, {"at", at(0, 0)}, {"id", id_of(0, "plus")}});
   EXPECT_EQ(plus["source"]["op_name"], "jit(f)/layer/plus");

@@ -91,7 +91,7 @@ def inside_fusions(tmp, module):
             into = {f.group(1) for f in into if f}
             told += bool(into)
             several += len(into) > 1
-            expect(f"{full} stands there from the start", events[0]["what"] == "stands there from the start", events[0])
+            expect(f"{full} is there from the start", events[0]["what"] == "is there from the start", events[0])
     expect("heirs inside fusions", told >= 5, told)
     expect("heirs inside several fusions", several >= 1, several)
 

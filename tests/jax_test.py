@@ -302,7 +302,7 @@ def triages():
         folder = pathlib.Path(tmp) / "recorded"
         hj.triage(m1, *FAULTS["M001"][1], folder=folder)
         answer = hj._record._tool.ask("triage", folder)
-        expect("triage of that folder takes the arguments that it had", answer["inputs"] == "inputs.npz beside it" and answer["verdict"] == "fault", answer)
+        expect("triage of that folder takes the arguments that it had", answer["inputs"] == "inputs.npz next to it" and answer["verdict"] == "fault", answer)
     t = hj.triage(lambda x: jnp.ones((1 << 40,)) + x, jnp.float32(1))
     expect("triage: no memory", t.complaint == "memory" and t.verdict == "program", t)
     refused("triage: static arguments", "functools.partial", lambda: hj.triage(jax.jit(lambda x, n: x * n, static_argnums=1), x4, 3))

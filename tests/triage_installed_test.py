@@ -49,7 +49,7 @@ with tempfile.TemporaryDirectory() as directory:
         return answer
 
     report = tmp / "report"
-    answer = verdict("a wrong value", "fault", "algsimp", 1, triage("m001", "-o", report, limit=6), "6 behind it")
+    answer = verdict("a wrong value", "fault", "algsimp", 1, triage("m001", "-o", report, limit=6), "6 after it")
     issue = (report / "issue.md").read_text()
     expect("its issue", issue.startswith("# Pass algsimp changes the result at b") and "(jaxlib 0.10.2, cpu)" in issue and "dynamic-slice(" in issue and str(tmp) not in issue, issue)
     ran = subprocess.run([PYTHON, report / "run_with_jax.py"], capture_output=True, text=True, env=environment, timeout=60)
@@ -58,7 +58,7 @@ with tempfile.TemporaryDirectory() as directory:
     verdict("below the stages", "below", "algsimp", 1, triage("m055"), "every stage gives the same")
     verdict("in front of the stages", "below", None, 1, triage("b48717"), "by way of StableHLO")
     verdict("what HLO leaves open", "contract", None, 0, triage("c_log_exp"), "leaves the range")
-    verdict("a described GPU, by a flag", "fault", "cublas-gemm-rewriter", 1, triage("m098"), "it hangs on flag --xla_gpu_enable_")
+    verdict("a described GPU, by a flag", "fault", "cublas-gemm-rewriter", 1, triage("m098"), "it depends on flag --xla_gpu_enable_")
     verdict("several devices", "fault", "spmd-partitioning", 1, triage("m125"))
     answer = triage("b44705")
     expect("a sound one", (answer["verdict"], answer["code"]) == ("nothing", 0) and any("on this CPU" in d for d in answer["details"]), answer)

@@ -149,7 +149,7 @@ with tempfile.TemporaryDirectory() as directory:
     expect("what our own passes widen is open, too", (code, answer["verdict"]) == (0, "contract") and any(c["kind"] == "range" and c["decides"] for c in answer["contracts"]), answer)
     held = dump(tmp / "held", overflow, "ENTRY e {\n  x = f32[2] parameter(0)\n  ROOT r = f32[2] copy(x)\n}\n")
     run("exec", held / "module_0001.jit_f.before_optimizations.txt", f"--inputs={tmp / 'large.txt'}", f"--out={held / 'inputs.npz'}")
-    answer = verdict("the arguments that lie with a dump", triage(held), 0, "contract", inputs="inputs.npz beside it")
+    answer = verdict("the arguments that lie with a dump", triage(held), 0, "contract", inputs="inputs.npz next to it")
     answer = verdict("…but for those that are named", triage(held, f"--inputs={file('little.txt', '{1, 2}')}"), 0, "nothing", inputs=str(tmp / "little.txt"))
     run("exec", sound / "module_0001.jit_f.before_optimizations.txt", f"--out={held / 'inputs.npz'}")
     answer = verdict("…that do not fit are left, and it is told", triage(held), 0, "nothing", inputs="seed 1")

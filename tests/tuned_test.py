@@ -183,7 +183,7 @@ def case_compare(tmp):
     expect("not explained", code == 1 and "not explained by what was chosen" in out and "at most" in out, out)
     code, out, _ = run("diff", TUNED / "dump", folder)
     expect("diff points there", code == 1 and "hlo-replay tuned" in out, out[-300:])
-    # Split-K, and a back end; what is not told is not judged.
+    # Split-K, and a back end; what is not recorded is not judged.
     folder = edited(tmp, "split", ('"split_k":"0"', '"split_k":"8"'))
     report = answer("tuned", TUNED / "dump", folder, code=1)
     expect("split-K", report["comparisons"][0]["changes"][0]["what"] == ["split-K"], report["comparisons"])

@@ -223,7 +223,7 @@ class PageServer {
     if (!target.starts_with("/") || target.size() < token_.size() + 2 ||
         !same_secret(target.substr(1, token_.size()), token_) || target[token_.size() + 1] != '/')
       return refusal(404, "there is nothing here");
-    if (r.headers.contains("transfer-encoding")) return refusal(411, "a body's length must be told in front of it");
+    if (r.headers.contains("transfer-encoding")) return refusal(411, "a body's length must be given before it");
     std::optional<size_t> length = size_t{0};
     if (r.headers.contains("content-length")) length = length_of(r.header("content-length"));
     if (!length) return refusal(400, "that is no length");

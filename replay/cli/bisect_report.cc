@@ -147,9 +147,9 @@ void describe_inside(const Module& good, const Module& bad, const InsideStage& s
   std::string name = at ? std::string(bad.inst_name(w.after)) : "it";
   if (w.annotation)
     f.json["outputs"] =
-        fmt::format("the outputs are what the module means; a device that goes by what {} says is wrong", name);
+        fmt::format("the outputs are what the module means; a device that follows what {} says is wrong", name);
   else if (w.near)
-    f.json["outputs"] = fmt::format("the outputs cannot tell: {} is as near to what it was as rounding may be", name);
+    f.json["outputs"] = fmt::format("the outputs do not decide: {} is as near to what it was as rounding may be", name);
   else if (!w.outputs_move)
     f.json["outputs"] = fmt::format("the outputs are insensitive to {} on these inputs: they stay as they are", name);
   else if (w.outputs_by <= 1)
@@ -314,7 +314,7 @@ namespace {
 std::string not_judged_in_words(const Json& j) {
   size_t n = j["not_judged"].get<size_t>();
   if (!n) return {};
-  std::string out = fmt::format("; {} could not be judged:", n);
+  std::string out = fmt::format("; {} could not be compared:", n);
   for (size_t k = 0; k < j["reasons"].size(); ++k)
     out += fmt::format("{} {} × {}", k ? "," : "", j["reasons"][k]["stages"].get<size_t>(),
                        j["reasons"][k]["why"].get<std::string>());
@@ -370,12 +370,12 @@ std::string inside_in_words(const Json& j) {
   if (i["not_compared_where"].size() > 3)
     out += fmt::format("; and in {} more stages (--json)", i["not_compared_where"].size() - 3);
   if (i["annotations_not_checked"].get<size_t>())
-    out += fmt::format("; {} numbers of annotations that the device goes by could not be recomputed, {} were",
+    out += fmt::format("; {} numbers of annotations that the device uses could not be recomputed, {} were",
                        i["annotations_not_checked"].get<size_t>(), i["annotations"].get<size_t>());
   const Json& n = j["inputs"];
   size_t dull = n["with_nan"].get<size_t>() + n["all_zero"].get<size_t>() + n["all_the_same"].get<size_t>();
   if (dull || n["outputs_that_tell_nothing"].get<size_t>()) {
-    out += fmt::format("; the inputs ({}) tell little of {} of {} float values ({} with NaN, {} zero, {} all the same)",
+    out += fmt::format("; the inputs ({}) show little of {} of {} float values ({} with NaN, {} zero, {} all the same)",
                        n["made"].get<std::string>(), dull, n["values"].get<size_t>(), n["with_nan"].get<size_t>(),
                        n["all_zero"].get<size_t>(), n["all_the_same"].get<size_t>());
     if (n["outputs_that_tell_nothing"].get<size_t>())
@@ -394,13 +394,13 @@ std::string found_nothing(const Json& j) {
     const size_t closed = s.is_null() || s["values"].is_null() ? 0 : s["values"].get<size_t>();
     const auto of = e["changed"].get<size_t>(), missed = of - e["compared"].get<size_t>() - closed;
     if (missed) return fmt::format("nothing bad found, but {} of {} changed values were not compared", missed, of);
-    return j["not_judged"].get<size_t>() ? "nothing bad found in the stages that could be judged" : "no bad stage";
+    return j["not_judged"].get<size_t>() ? "nothing bad found in the stages that could be compared" : "no bad stage";
   }
   if (i.is_null()) return "nothing bad found by results alone";
   const size_t missed = i["not_compared"].get<size_t>(), of = i["changed_instructions"].get<size_t>();
   if (missed) return fmt::format("nothing bad found, but {} of {} changed instructions were not compared", missed, of);
   if (i["annotations_not_checked"].get<size_t>()) return "no bad value found, but not all annotations could be checked";
-  return j["not_judged"].get<size_t>() ? "nothing bad found in the stages that could be judged" : "no bad stage";
+  return j["not_judged"].get<size_t>() ? "nothing bad found in the stages that could be compared" : "no bad stage";
 }
 
 void show_inside(const Json& j) {
@@ -420,9 +420,9 @@ void show_unknown(const Json& j) {
   size_t shown = 0;
   for (const Json& u : j["unknown"]) {
     if (++shown > 10) break;
-    fmt::print("not judged: {}: {}\n", u["stage"].get<std::string>(), u["why"].get<std::string>());
+    fmt::print("not compared: {}: {}\n", u["stage"].get<std::string>(), u["why"].get<std::string>());
   }
-  if (shown > 10) fmt::print("not judged: … and {} more (--json has them all)\n", j["unknown"].size() - 10);
+  if (shown > 10) fmt::print("not compared: … and {} more (--json has them all)\n", j["unknown"].size() - 10);
 }
 
 }  // namespace
@@ -462,10 +462,10 @@ int report(const BisectArgs& a, const Finding& f) {
   show_unknown(j);
   if (!j["confidence"].is_null())
     fmt::print("the oracle wavers: at worst {:.0f} % of its runs agreed\n", 100 * j["confidence"].get<double>());
-  fmt::print("{} of {} stages judged{}{}\n", j["judged"].get<size_t>(), j["candidates"].get<size_t>(),
+  fmt::print("{} of {} stages compared{}{}\n", j["judged"].get<size_t>(), j["candidates"].get<size_t>(),
              inside_in_words(j), not_judged_in_words(j));
   if (!j["stopped"].is_null())
-    fmt::print("stopped {}: not all stages behind it were judged\n", j["stopped"].get<std::string>());
+    fmt::print("stopped {}: not all stages after it were compared\n", j["stopped"].get<std::string>());
   if (!a.out.empty()) fmt::print("both stages and the report are in {}\n", a.out);
   fmt::print("{}\n", f.guilty);
   return kNo;
@@ -483,7 +483,7 @@ Json nothing(const BisectArgs& a, const Candidates& row, const Bisection& b, con
   switch (b.outcome) {
     case Bisection::kAllGood:
       text = fmt::format(
-          "{}: {} of {} judged by \"{}\"{}{}{}. If results are wrong all the same, the fault lies "
+          "{}: {} of {} checked by \"{}\"{}{}{}. If results are wrong all the same, the fault is "
           "below HLO, in the inputs, or before the first stage",
           found_nothing(j), judged, row.labels.size(), judge, a.quick ? " (the last only: --quick)" : "",
           worst_in_words(j), inside_in_words(j) + rounding_in_words(j) + not_judged_in_words(j));
@@ -498,9 +498,9 @@ Json nothing(const BisectArgs& a, const Candidates& row, const Bisection& b, con
       text = stopped_in_words(a, row, b, j) + inside_in_words(j) + not_judged_in_words(j);
       break;
     default:
-      text = judged ? fmt::format("only the first of {} stages could be judged by \"{}\"{}", row.labels.size(), judge,
+      text = judged ? fmt::format("only the first of {} stages could be checked by \"{}\"{}", row.labels.size(), judge,
                                   not_judged_in_words(j))
-                    : fmt::format("no stage could be judged by \"{}\": {}", judge,
+                    : fmt::format("no stage could be checked by \"{}\": {}", judge,
                                   b.judged.empty() ? "there is none" : b.judged.begin()->second.detail);
   }
   if (!j["stopped"].is_null()) {
@@ -528,7 +528,7 @@ int below_hlo(const BisectArgs& a, const Module& last, const std::string& path, 
     told["device"] = fmt::format("{} agrees with all of them", who);
     return kYes;
   }
-  told["device"] = fmt::format("{} does not agree: {}: {}. The fault lies below HLO, in a kernel or in what calls it",
+  told["device"] = fmt::format("{} does not agree: {}: {}. The fault is below HLO, in a kernel or in what calls it",
                                who, c.first_difference()->name, c.first_difference()->why);
   told["last_stage"] = path;
   return kNo;

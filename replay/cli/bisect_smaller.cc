@@ -91,7 +91,7 @@ AtSmallerSizes judge_at_smaller_sizes(const Candidates& row, size_t before, size
     out.search = std::move(found);
   } else if (found->found.outcome == Bisection::kAllGood && inside != found->stages.end()) {
     if (!found->told.tell())
-      out.why = "the inputs tell little there";
+      out.why = "the inputs show little there";
     else if (inside->second.not_compared)
       out.why = inside->second.not_compared_why;
     else

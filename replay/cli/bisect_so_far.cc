@@ -11,8 +11,8 @@ using Lock = std::lock_guard<std::mutex>;
 
 std::string guilty_in_words(const StageMade& bad, size_t between) {
   std::string also;
-  if (between == 1) also = " or the stage before it, which cannot be judged";
-  if (between > 1) also = fmt::format(" or one of the {} stages before it that cannot be judged", between);
+  if (between == 1) also = " or the stage before it, which cannot be compared";
+  if (between > 1) also = fmt::format(" or one of the {} stages before it that cannot be compared", between);
   return bad.pass.empty()
              ? fmt::format("guilty: what leads to stage {}{}", bad.label, also)
              : fmt::format("guilty: pass {} of pipeline {}, stage {}{}", bad.pass, bad.pipeline, bad.label, also);
@@ -29,11 +29,11 @@ void add_verdicts(Json& j, const Candidates& row, const Bisection& b) {
 
 std::string stopped_in_words(const BisectArgs& a, const Candidates& row, const Bisection& b, const Json& j) {
   const auto judged = j["judged"].get<size_t>();
-  if (!judged) return fmt::format("stopped {}, before a stage was judged", ended_in_words(a));
+  if (!judged) return fmt::format("stopped {}, before a stage was compared", ended_in_words(a));
   size_t good = 0;
   for (const auto& [k, v] : b.judged) good += v.verdict == Verdict::kGood;
-  std::string out = fmt::format("stopped {}; {} of {} stages judged so far, {} of them good", ended_in_words(a), judged,
-                                row.labels.size(), good);
+  std::string out = fmt::format("stopped {}; {} of {} stages compared so far, {} of them good", ended_in_words(a),
+                                judged, row.labels.size(), good);
   if (!b.bad_ones.empty()) out += fmt::format("; bad: {}", row.labels[b.bad_ones[0]]);
   if (a.resume.empty() && j["elements"].is_null()) out += " (--resume=FILE keeps them)";
   return out;

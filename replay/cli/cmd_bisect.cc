@@ -98,7 +98,7 @@ class RunBisection {
         Json j = complete_bisection(Json::object());
         j["module"] = r.module_name, j["verdict"] = e.what();
         so_far_.add(std::move(j));
-        if (!a_.json) fmt::print("not judged: {}\n", e.what());
+        if (!a_.json) fmt::print("not compared: {}\n", e.what());
       }
     }
     code_ = std::max(code_, code);
@@ -127,7 +127,7 @@ int cmd_bisect(const BisectArgs& given) {
   bool folder = names_modules(a.file);
   if (!a.outputs.empty()) {
     if (!folder || !a.by_running())
-      fail(FailureKind::kUsage, "--outputs goes with a folder of stages that are judged by running them");
+      fail(FailureKind::kUsage, "--outputs needs a folder of stages that are compared by running them");
     read_npz(a.outputs);  // what cannot be read is told before the search
   }
   if (!a.program.empty()) return bisect_program(a);

@@ -239,7 +239,7 @@ class CompilationBisection {
       return;
     }
     if (c.outcome == Change::kUnknown) {
-      json_["verdict"] = fmt::format("it cannot be told: {} or {} is not known", labels_[0], labels_[last]);
+      json_["verdict"] = fmt::format("it is unknown: {} or {} is not known", labels_[0], labels_[last]);
       return;
     }
     std::string verdict = fmt::format("between {} ({}) and {} ({})", labels_[c.before], first_line(at[c.before].words),
@@ -257,7 +257,7 @@ class CompilationBisection {
     const XlaSetting all{engine_.engine, "", {}};
     const XlaMeasured with = measured(all, "all passes");
     if (!with.known) {
-      json_["verdict"] = "it cannot be told: " + with.words;
+      json_["verdict"] = "it is unknown: " + with.words;
       return;
     }
     if (yes_or_no() && with.good) {
@@ -281,7 +281,7 @@ class CompilationBisection {
     good.good = true;
     if (!blame_passes(all, passes, likely, good, "after")) {
       json_["verdict"] = fmt::format(
-          "{}; none of the {} passes that change something heals it by being left out, nor do several: the fault lies "
+          "{}; none of the {} passes that change something fixes it by being left out, nor do several: the fault is "
           "below HLO, or in a pass that it does not compile without",
           first_line(with.words), passes.size());
       return;

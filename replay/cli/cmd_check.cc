@@ -86,7 +86,7 @@ Json of_reference(const CheckArgs& a, const Module& m, const Session& session) {
   for (const CheckedOutput& o : r.outputs) out["outputs"].push_back(to_json(o));
   out["why"] = r.verdict == CheckVerdict::kWrong
                    ? "the module that XLA was given does not make what the reference holds: what is wrong, or "
-                     "different, lies in front of XLA (tracing, lowering), or in the reference"
+                     "different, is before XLA (tracing, lowering), or in the reference"
                : r.verdict == CheckVerdict::kUnknown ? r.why
                                                      : "the module that XLA was given makes what the reference holds";
   return out;
@@ -150,7 +150,7 @@ Json departs(const CheckArgs& a, const Module& first) {
   } else {
     out["below_hlo"] = !answer["last_stage"].is_null();
     Json said = answer[answer["device"].is_null() ? "verdict" : "device"];
-    out["verdict"] = said.is_string() ? said : Json("no stage of several modules departs");
+    out["verdict"] = said.is_string() ? said : Json("no stage of several modules differs");
   }
   return out;
 }

@@ -76,9 +76,9 @@ void join_log(std::vector<CompileTime>* dump, std::vector<CompileTime> log, std:
     const auto own = ours.find(name);
     if (own == ours.end() || own->second.size() != all.size()) {
       if (own != ours.end())
-        problems->push_back(
-            fmt::format("the log tells of {} compilation{} of {}, the dump holds {}: they are not joined", all.size(),
-                        all.size() == 1 ? "" : "s", log[all[0]].module, own->second.size()));
+        problems->push_back(fmt::format("the log has {} compilation{} of {}, the dump holds {}: they are not joined",
+                                        all.size(), all.size() == 1 ? "" : "s", log[all[0]].module,
+                                        own->second.size()));
       for (size_t k : all) left->push_back(std::move(log[k]));
       continue;
     }
@@ -155,7 +155,7 @@ void print_compilation(const CompileTime& t, const std::string& selector) {
              t.total < 0 ? "how long it took to compile is unknown"
                          : fmt::format("compiled in {} ({})", time_text(t.total), printable(t.total_from)));
   if (t.tracing >= 0 || t.lowering >= 0)
-    fmt::print("  in front of it jax's{}{}{}\n", t.tracing < 0 ? "" : fmt::format(" tracing {}", time_text(t.tracing)),
+    fmt::print("  before it jax's{}{}{}\n", t.tracing < 0 ? "" : fmt::format(" tracing {}", time_text(t.tracing)),
                t.tracing >= 0 && t.lowering >= 0 ? "," : "",
                t.lowering < 0 ? "" : fmt::format(" lowering {}", time_text(t.lowering)));
   print_row("HLO passes", t.passes, t.total, t.passes_from);
@@ -164,15 +164,15 @@ void print_compilation(const CompileTime& t, const std::string& selector) {
     fmt::print("    of these, kernels that the autotuner tries:\n");
     print_parts(t, CompilePhase::kCandidate);
   }
-  print_row("behind HLO", t.behind, t.total, t.behind_from);
+  print_row("below HLO", t.behind, t.total, t.behind_from);
   print_behind(t);
   if (t.total >= 0 && t.passes >= 0 && t.behind >= 0 && t.total - t.passes - t.behind > 0.01 * t.total)
-    print_row("around these", t.total - t.passes - t.behind, t.total, "loading, dumping, what no line tells");
+    print_row("around these", t.total - t.passes - t.behind, t.total, "loading, dumping, what no line records");
   for (const LogAlarm& s : t.slow)
     fmt::print("  slow (line {}): {}{}\n", s.line, printable(s.what),
                s.seconds >= 0   ? fmt::format(": {}", time_text(s.seconds))
                : s.at_least > 0 ? fmt::format(": more than {}", time_text(s.at_least))
-                                : ", and no line tells that it ended");
+                                : ", and no line says that it ended");
   if (!t.kernels.empty()) fmt::print("  longest code:\n");
   std::vector<const KernelCode*> by_size;
   for (const KernelCode& k : t.kernels) by_size.push_back(&k);
@@ -181,7 +181,7 @@ void print_compilation(const CompileTime& t, const std::string& selector) {
     fmt::print("    {:>10}  {} ({})\n", human_bytes(by_size[k]->bytes), printable(by_size[k]->kernel),
                printable(by_size[k]->file));
   for (const std::string& note : t.notes) fmt::print("  note: {}\n", printable(note));
-  for (const std::string& what : not_told_of(t)) fmt::print("  not told: {}\n", what);
+  for (const std::string& what : not_told_of(t)) fmt::print("  not recorded: {}\n", what);
 }
 
 int tell_compile_times(const std::string& label, std::vector<CompileTime> modules,
@@ -202,7 +202,7 @@ int tell_compile_times(const std::string& label, std::vector<CompileTime> module
   for (size_t k = 0; k < order.size() && k < a.most; ++k) print_compilation(modules[order[k]], selector(order[k]));
   if (order.size() > a.most) fmt::print("… and {} modules more (--most)\n", order.size() - a.most);
   for (const std::string& p : problems) fmt::print("note: {}\n", printable(p));
-  if (!any) fmt::print("nothing tells of the time of a compilation\n");
+  if (!any) fmt::print("nothing records the time of a compilation\n");
   return any ? kYes : kNo;
 }
 
@@ -221,7 +221,7 @@ int cmd_compile_time(const CompileTimeArgs& a) {
   if (!a.log.empty()) fail(FailureKind::kUsage, "--log goes with a dump; {} is none", a.what);
   const std::string text = read_file(a.what);
   if (text.find('\0') != std::string::npos || (text.find("HloModule ") != std::string::npos && !is_log(text)))
-    fail(FailureKind::kUsage, "{} is neither a dump nor a log: a module by itself tells no times", a.what);
+    fail(FailureKind::kUsage, "{} is neither a dump nor a log: a module by itself has no times", a.what);
   return compile_time_of_log(a.what, text, a);
 }
 

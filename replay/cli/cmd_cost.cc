@@ -57,7 +57,7 @@ void print_cost(const LookedAt& l, const ModuleCost& cost, const DeviceSpec& dev
     const std::string kind = kernel_class(m, k.inst);
     by_class[kind] += k.seconds;
     if (std::optional<MeasuredOverBound> over = usual_over_bound(m, k, device); over && !usual.contains(kind))
-      usual[kind] = fmt::format("; such as the dearest took {} (on an {})", in_words(*over), kMeasuredCard);
+      usual[kind] = fmt::format("; such as the most expensive took {} (on an {})", in_words(*over), kMeasuredCard);
   }
   std::vector<std::pair<double, const KernelCost*>> order;  // as measured, else as they are dear
   for (const KernelCost& k : cost.kernels) order.emplace_back(profile.of(m.inst_name(k.inst)).value_or(0), &k);
@@ -80,7 +80,7 @@ void print_cost(const LookedAt& l, const ModuleCost& cost, const DeviceSpec& dev
                  cost.beside ? "the kernels' bounds together" : "the bound", name, usual[name]);
   if (cost.beside)
     fmt::print(
-        "{} asynchronous operation{} may run beside the others: the bound is the others' sum, or the longest of "
+        "{} asynchronous operation{} may overlap with the others: the bound is the others' sum, or the longest of "
         "these\n",
         cost.beside, cost.beside == 1 ? "" : "s");
   if (cost.loops_without_trip_count)
@@ -97,7 +97,7 @@ void require_verified(const LookedAt& l) {
   if (errors.empty()) return;
   std::string text;
   for (const VerifyError& e : errors) text += fmt::format("{}: {} [{}]\n", l.stage, e.message, e.rule);
-  fail(FailureKind::kInvalid, "{}the module does not verify; --no-verify goes on all the same", text);
+  fail(FailureKind::kInvalid, "{}the module does not verify; --no-verify continues all the same", text);
 }
 
 }  // namespace

@@ -116,8 +116,8 @@ Outcome diff_recordings(const Recording& a, const Recording& b) {
                         : fmt::format("same at {} stages that both have, and at the end; {} and {} in all", pairs,
                                       sa.size(), sb.size());
     if (out.unread_stages)
-      out.last += fmt::format("; note: in {} of them one side alone has get-tuple-elements that nobody reads",
-                              out.unread_stages);
+      out.last +=
+          fmt::format("; note: in {} of them one side alone has get-tuple-elements without users", out.unread_stages);
     out.json = {{"same", true}, {"stages", pairs}};
     return out;
   }
@@ -136,7 +136,7 @@ Outcome diff_recordings(const Recording& a, const Recording& b) {
   });
   if (asked)
     out.last += fmt::format(
-        "\nthat is what the autotuner chose: `hlo-replay tuned {} {}` tells it, and what it does to numbers", a.folder,
+        "\nthat is what the autotuner chose: `hlo-replay tuned {} {}` shows it, and what it does to numbers", a.folder,
         b.folder);
   out.json.update(diff_json(out.diff));
   out.json["first_stage"] = out.first, out.json["second_stage"] = out.second, out.json["stages_before"] = pairs - 1;

@@ -79,9 +79,9 @@ std::optional<int> explain_computation(const ExplainArgs& a, std::vector<Recordi
     return kYes;
   }
   fmt::print("computation {} (in {})\n", printable(s.name), s.stage);
-  fmt::print("{}\n", s.made_by.empty() ? "stands there from the start" : "made by " + s.made_by);
+  fmt::print("{}\n", s.made_by.empty() ? "is there from the start" : "made by " + s.made_by);
   for (const std::string& line : s.callers) fmt::print("called by: {}\n", printable(line));
-  if (s.callers.empty()) fmt::print("called by: nothing; it is the entry, or left behind\n");
+  if (s.callers.empty()) fmt::print("called by: nothing; it is the entry, or no longer called\n");
   fmt::print("holds {} instructions:\n", s.holds.size());
   for (const auto& h : s.holds)
     fmt::print("  {}{}\n", printable(h.text), h.origin.empty() ? "" : "   (" + printable(h.origin) + ")");

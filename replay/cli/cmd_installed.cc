@@ -41,7 +41,7 @@ int replay_installed(const ReplayArgs& a) {
       {"--every-pass", a.every_pass},    {"--pipeline", !a.pipeline.empty()}};
   for (const auto& [option, given] : ours)
     if (given)
-      fail(FailureKind::kUsage, "{} is of our own passes; --engine=installed has --xla-flags and --disable-passes",
+      fail(FailureKind::kUsage, "{} belongs to our passes; --engine=installed has --xla-flags and --disable-passes",
            option);
   const std::string folder = a.out.empty() ? stem_of(a.file) + ".replay" : a.out;
   OutputFolder out(folder, a.force, "replay", {a.file});
@@ -62,8 +62,8 @@ int replay_installed(const ReplayArgs& a) {
   tell_engine(c, a.file, folder);
   fmt::print("{} pass runs, {} stages{} in {}\n", runs, stages, ptx ? ", PTX" : "", folder);
   const std::string word = shell_word(folder);
-  fmt::print("next: hlo-replay {} for the first minute with it; open {} --stages, view {}, explain {} INSTRUCTION\n",
-             word, word, word, word);
+  fmt::print("next: hlo-replay {} for an overview of it; open {} --stages, view {}, explain {} INSTRUCTION\n", word,
+             word, word, word);
   for (const std::string& p : r.problems) fmt::print(stderr, "warning: {}\n", p);
   return kYes;
 }

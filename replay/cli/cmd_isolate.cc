@@ -75,7 +75,7 @@ int cmd_isolate(const IsolateArgs& a) {
   if (list.empty() && a.json)
     print_json({{"equal", Json()}, {"instructions", 0}, {"different", 0}, {"not_run", 0}, {"kernels", Json::array()}});
   if (list.empty())
-    fail(FailureKind::kUsage, "{} has no fusion and nothing else that runs as a kernel of its own", a.file);
+    fail(FailureKind::kUsage, "{} has no fusion and nothing else that runs as a separate kernel", a.file);
   Session session(*m, inputs);
   Values values(*m, session, eval_options(a));
   std::unique_ptr<OutputFolder> out;

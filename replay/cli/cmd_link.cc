@@ -20,7 +20,7 @@ namespace hlo {
 namespace fs = std::filesystem;
 namespace {
 
-const char* const kByHand = "said by --edge";
+const char* const kByHand = "given by --edge";
 
 std::vector<LinkModule> read_modules(const LinkArgs& a) {
   auto universe = std::make_shared<Universe>();
@@ -189,7 +189,7 @@ int cmd_link(const LinkArgs& a) {
     }
     auto m = stitched(modules, links, chosen, "linked");
     std::vector<VerifyError> errors = verify_module(*m, 1);
-    if (!errors.empty()) fail(FailureKind::kInternal, "the module made of all does not verify: {}", errors[0].message);
+    if (!errors.empty()) fail(FailureKind::kInternal, "the joined module does not verify: {}", errors[0].message);
     write_output_file(a.emit, lossless_text(*m), a.force);
     json["emitted"] = {{"file", a.emit}, {"links", chosen.size()}, {"parameters", m->comp(m->entry()).params.size()}};
     emitted = fmt::format("{}: {} links, {} parameters left", a.emit, chosen.size(), m->comp(m->entry()).params.size());

@@ -89,7 +89,7 @@ int open_log(const std::string& path, bool json) {
   if (!log.pipelines.empty()) print_pipelines(log);
   if (const LogPass* last = log.last_pass())
     fmt::print("last pass entered: {} (line {}{})\n", printable(last->name), last->line,
-               last->microseconds < 0 ? ", no line tells that it ended" : "");
+               last->microseconds < 0 ? ", no line says that it ended" : "");
   for (const LogFailure& f : log.failures)
     fmt::print("line {}: failed at {}: {}\n", f.line, printable(f.place), printable(f.message));
   for (size_t k = 0; k < log.times.size() && k < kShown; ++k)
@@ -100,7 +100,7 @@ int open_log(const std::string& path, bool json) {
     fmt::print("module: {}{}\n", printable(log.modules[k]),
                log.modules.size() == 1 ? "" : fmt::format("  ({}@{})", printable(path), k + 1));
   if (log.pipelines.empty() && log.failures.empty() && log.times.empty() && log.modules.empty())
-    fmt::print("no line tells of a pass, a failure, a time or a module\n");
+    fmt::print("no line names a pass, a failure, a time or a module\n");
   if (!log.modules.empty()) fmt::print("next: hlo-replay print --permissive {}\n", printable(path));
   if (!log.timers.empty() || !log.stats.empty() || !log.alarms.empty())
     fmt::print("next: hlo-replay compile-time {}\n", printable(path));

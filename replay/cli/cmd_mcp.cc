@@ -121,7 +121,7 @@ class Toolbox {
       if (!fs::exists(path, error)) continue;
       const fs::path real = fs::canonical(path, error);
       if (!root_.empty() && (error || !below(real, root_)))
-        fail(FailureKind::kUsage, "{} does not lie below {}", a.text(key), root_);
+        fail(FailureKind::kUsage, "{} is not below {}", a.text(key), root_);
       return whole;
     }
     fail(FailureKind::kIo, "{}: no such file or folder{}", a.text(key),
@@ -134,7 +134,7 @@ class Toolbox {
     std::error_code error;
     const fs::path path = fs::weakly_canonical(fs::path(writable_) / name, error);
     if (error || !below(path, writable_) || path == fs::path(writable_))
-      fail(FailureKind::kUsage, "{} does not lie below {}", name, writable_);
+      fail(FailureKind::kUsage, "{} is not below {}", name, writable_);
     if (fs::exists(path, error)) fail(FailureKind::kUsage, "{} exists already", path.string());
     return path.string();
   }
@@ -211,7 +211,7 @@ constexpr const char* kId =
 
 mcp::Tool tool(const char* name, const char* title, const char* description, Json properties, Json required) {
   properties["budget"] = property("integer", "tokens that the answer may take, about (2000)");
-  properties["cursor"] = property("string", "where the answer before ended: goes on behind it");
+  properties["cursor"] = property("string", "where the answer before ended: continues after it");
   mcp::Tool out;
   out.name = name, out.title = title, out.description = description;
   out.schema = {{"type", "object"},
@@ -251,7 +251,7 @@ Answer Toolbox::stages(const Arguments& a, const std::atomic<bool>& stop) {
       out += fmt::format("  {}:{}  {}  {} -> {} instructions, {} new, {} gone, {} changed{}{}\n", module, number, name,
                          n("instructions_before"), n("instructions_after"), n("added"), n("removed"), n("modified"),
                          s.contains("microseconds") ? fmt::format(", {} us", n("microseconds")) : "",
-                         text ? "" : " (no text of its own)");
+                         text ? "" : " (no text)");
     }
   }
   return {mcp::within_budget(out, a.cursor(), a.budget()), false};
@@ -325,9 +325,10 @@ void Toolbox::add_reading(std::vector<mcp::Tool>* out) {
     out->push_back(std::move(t));
   };
   add(tool("open", "Open a dump, recording or cache",
-           "What a folder holds: its modules, those to look at first in front; of one module the target, dearest "
+           "What a folder holds: its modules, those to look at first at the top; of one module the target, most "
+           "expensive "
            "kernels "
-           "with source lines, memory, passes that did most, and what looks odd. Start here.",
+           "with source lines, memory, passes that did most, and findings. Start here.",
            {{"id", property("string", kId)}}, {"id"}),
       [this](const Arguments& a, const auto& stop) {
         return told(a, {"open", id(a, "id")}, stop);
@@ -343,7 +344,7 @@ void Toolbox::add_reading(std::vector<mcp::Tool>* out) {
             {"first", property("integer", "first line (1)")},
             {"last", property("integer", "last line")},
             {"instruction", property("string", "name of an instruction, in place of a range")},
-            {"around", property("integer", "lines before and behind the instruction (8)")},
+            {"around", property("integer", "lines before and after the instruction (8)")},
             {"metadata", property("boolean", "with metadata, which is long (false)")}},
            {"id"}),
       [this](const Arguments& a, const auto& stop) { return text(a, stop); });
@@ -377,7 +378,7 @@ void Toolbox::add_reading(std::vector<mcp::Tool>* out) {
                     stop);
       });
   add(tool("cost", "Cost of every instruction",
-           "Operations, bytes and the least time of every kernel, the dearest first; of a run a row a module.",
+           "Operations, bytes and the least time of every kernel, the most expensive first; of a run a row a module.",
            {{"id", property("string", kId)}, {"gpu", property("string", "data sheet for bounds: H100, A100 …")}},
            {"id"}),
       [this](const Arguments& a, const auto& stop) {
@@ -433,14 +434,14 @@ void Toolbox::add_asking(std::vector<mcp::Tool>* out) {
         if (a.flag("outputs_only")) words.emplace_back("--outputs-only");
         return told(a, words, stop);
       });
-  add(tool("triage", "From \"it is wrong\" to the culprit",
-           "Says of a dump, a module or a log what is to blame: a pass, what HLO leaves open, rounding, the program "
-           "itself, or what lies below HLO; how sure that is, what was tried and what was not. Takes up to 'seconds'.",
+  add(tool("triage", "From \"it is wrong\" to the cause",
+           "Says of a dump, a module or a log what the cause is: a pass, what HLO leaves open, rounding, the program "
+           "itself, or what is below HLO; how sure that is, what was tried and what was not. Takes up to 'seconds'.",
            {{"id", property("string", "PATH:MODULE of a dump, a module, or a file with what a crash printed")},
             {"complaint",
              by_words({"wrong", "nan", "crash", "hang", "memory", "slow", "compile-time", "not-reproducible"},
                       "what is complained of (seen from it)")},
-            {"log", property("string", "what the program printed, beside a dump: a file")},
+            {"log", property("string", "what the program printed, next to a dump: a file")},
             {"inputs", property("string", ".npz with p0, p1 …: the program's own")},
             {"outputs", property("string", ".npz with o0, o1 …: what the device gave")},
             {"seconds", property("integer", "for all of it (120)")}},
@@ -459,7 +460,7 @@ void Toolbox::add_asking(std::vector<mcp::Tool>* out) {
   add(tool("profile", "Join a profile to instructions",
            "Where the time of a run went (.xplane.pb, trace events), by instruction, source line, scope, class or "
            "module; "
-           "'op' tells all about one instruction.",
+           "'op' shows all about one instruction.",
            {{"id", property("string", "the profile's path")},
             {"modules", property("string", "what ran, where the profile holds no modules: PATH or PATH:MODULE")},
             {"by", by_words({"op", "line", "scope", "class", "module"}, "key (op)")},

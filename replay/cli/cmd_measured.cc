@@ -412,7 +412,7 @@ int cmd_profile(const ProfileArgs& a) {
   std::string text = read_file(a.file);
   if (file_kind(a.file, text) == FileKind::kTable)
     fail(FailureKind::kUnsupported,
-         "{} is a table of sums: `hlo-replay cost MODULE --profile={}` sets it beside bounds", a.file, a.file);
+         "{} is a table of sums: `hlo-replay cost MODULE --profile={}` sets it next to bounds", a.file, a.file);
   v.timeline = read_timeline(text, a.file);
   text.clear();
   std::vector<LookedAt> all;

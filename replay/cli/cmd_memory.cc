@@ -40,7 +40,7 @@ void print_measured(const ReportTimes& times) {
   if (!run.why_not.empty())
     fmt::print("not measured: {}: {}\n", printable(run.file), printable(run.why_not));
   else if (!times.told())
-    fmt::print("when it lives is unknown: {} does not tell the runs of the module apart\n", printable(run.file));
+    fmt::print("when it lives is unknown: {} does not distinguish the runs of the module\n", printable(run.file));
   else
     fmt::print("times are since the begin of a run of {}, measured by {} ({})\n", time_text(times.memory.step),
                printable(run.file), printable(run.joined));

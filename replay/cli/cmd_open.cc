@@ -151,7 +151,7 @@ int open_index(const Run& run, const OpenArgs& a) {
   print_measured(run, a);
   print_complaints(run);
   const std::string folder = shell_word(run.folder), first = shell_word(run.folder + ":" + all[0].selector);
-  fmt::print("next: hlo-replay {:<40} the first minute with one module\n", first);
+  fmt::print("next: hlo-replay {:<40} the overview of one module\n", first);
   fmt::print("      hlo-replay summary {:<32} time and memory by line, scope or class; memory {}\n",
              folder + " --by=line", folder);
   fmt::print("      hlo-replay view {:<35} pages of all stages; link {}: what feeds what\n", folder, folder);
@@ -176,7 +176,7 @@ void print_stages(const Recording& r) {
   if (!r.other_files.empty()) fmt::print("also: {}\n", counted(r.other_files));
 }
 
-// --- the first minute with one module ---
+// --- the overview of one module ---
 
 void print_look(const std::vector<LookSection>& sections, const std::string& folder) {
   for (const LookSection& section : sections) {
@@ -328,7 +328,7 @@ int first_minute(const Run& run, const OpenArgs& a) {
   const std::string folder = shell_word(a.folder);
   fmt::print("next: hlo-replay summary {} --by=line; memory {}\n", folder, folder);
   if (o.last && !o.cost.kernels.empty())
-    fmt::print("      hlo-replay explain {} {}    where the dearest kernel comes from\n", folder,
+    fmt::print("      hlo-replay explain {} {}    where the most expensive kernel comes from\n", folder,
                shell_word(printable(std::string(o.last->inst_name(o.cost.kernels[0].inst)))));
   fmt::print("      hlo-replay open {} --stages; view {}; bisect {}\n", folder, folder, folder);
   return kYes;

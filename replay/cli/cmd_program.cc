@@ -177,7 +177,7 @@ Names told(const Death& d) {
     out.push_back(fmt::format("on its stack, innermost first: {}", fmt::join(d.words.running, ", ")));
   for (const Unfinished& u : d.unfinished)
     out.push_back(u.next.empty() ? fmt::format("the stages of {} end with {}", u.module, u.last)
-                                 : fmt::format("the stages of {} end with {}: {} was running, or a pass behind it that "
+                                 : fmt::format("the stages of {} end with {}: {} was running, or a pass after it that "
                                                "had written nothing",
                                                u.module, u.last, u.next));
   return out;
@@ -201,14 +201,14 @@ std::string verdict_of(const Json& j) {
     // A pass that died wrote no stage, so that leaving out those that wrote one tells nothing of it.
     const Json& died = j["last_words"];
     if (died.is_object() && (!died["running"].empty() || !died["checks"].empty()))
-      return fmt::format("{} runs: it {} in a compilation, {}; no pass left out heals it", j["runs"].get<size_t>(),
+      return fmt::format("{} runs: it {} in a compilation, {}; no pass left out fixes it", j["runs"].get<size_t>(),
                          died["ending"].get<std::string>(),
                          died["running"].empty()
                              ? died["checks"][0].get<std::string>()
                              : fmt::format("probably in {}", died["running"][0].get<std::string>()));
     return fmt::format(
-        "{} runs: none of the {} passes that change something heals it by being left out, nor do several; the fault "
-        "lies in the program, below HLO, or in a pass that it does not compile without",
+        "{} runs: none of the {} passes that change something fixes it by being left out, nor do several; the fault "
+        "is in the program, below HLO, or in a pass that it does not compile without",
         j["runs"].get<size_t>(), j["passes"].size());
   }
   if (!j["decision"].is_null())
@@ -231,16 +231,16 @@ void print_search(const BisectArgs& a, const Json& j, const Death& death) {
       fmt::print("stage {}: {}{}\n", s["file"].get<std::string>(),
                  bad     ? "gives other results than the stage before: "
                  : equal ? "gives what the stage before gives"
-                         : "not judged: ",
+                         : "not compared: ",
                  equal ? "" : s["why"].get<std::string>());
     }
     if (!differs && !j["stages"].empty())
-      fmt::print("by its stages it is right: what comes behind it, or the code made of its result, goes wrong\n");
+      fmt::print("by its stages it is right: what comes after it, or the code made from its result, goes wrong\n");
     if (const std::string words = j["decision_in_words"]; !words.empty())
-      fmt::print("decision {} is the one that XLA tells of so where it is left out: {}\n", j["decision"].get<int64_t>(),
+      fmt::print("decision {} is the one that XLA reports so where it is left out: {}\n", j["decision"].get<int64_t>(),
                  words);
     if (j["healing"].size() > 1)
-      fmt::print("each of these heals it by being left out: {}\n", fmt::join(j["healing"].get<Names>(), ", "));
+      fmt::print("each of these fixes it by being left out: {}\n", fmt::join(j["healing"].get<Names>(), ", "));
   }
   if (!a.out.empty()) fmt::print("all stages and the report are in {}\n", a.out);
   fmt::print("{}\n", j["verdict"].get<std::string>());
@@ -275,7 +275,7 @@ Json search(const BisectArgs& a, Program& program, const std::vector<Recording>&
 
 int bisect_program(const BisectArgs& a) {
   if (!a.by_running())
-    fail(FailureKind::kUsage, "--program is judged by its exit code: --check and the like are not for it");
+    fail(FailureKind::kUsage, "--program is checked by its exit code: --check and the like are not for it");
   std::optional<OutputFolder> out;
   if (!a.out.empty()) out.emplace(a.out, a.force, "bisect", words_of_line(a.program));
   Program program(a);

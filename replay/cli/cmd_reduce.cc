@@ -96,7 +96,7 @@ Fault behind_passes(const ReduceArgs& a, const std::shared_ptr<Runs>& runs) {
       return e.kind() == FailureKind::kUnsupported ? std::string() : fmt::format("pass {} fails", pass);
     }
     try {
-      return runs->compare(m, *after).equal ? "" : "results differ behind the passes";
+      return runs->compare(m, *after).equal ? "" : "results differ after the passes";
     } catch (const Failure&) {
       return {};
     }
@@ -113,7 +113,9 @@ Fault makes_nan(const ReduceArgs& a, const std::shared_ptr<Runs>& runs) {
     } catch (const Failure&) {
       if (!watch.nan()) return {};
     }
-    return watch.nan() ? "a NaN is made of none" : watch.infinity() ? "an infinity is made of finite elements" : "";
+    return watch.nan()        ? "a NaN is computed from none"
+           : watch.infinity() ? "an infinity is computed from finite elements"
+                              : "";
   };
 }
 

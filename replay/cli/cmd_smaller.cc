@@ -148,7 +148,7 @@ std::string refuted_in_words(const Json& refuted) {
   for (const Json& label : refuted) out += (out.empty() ? "" : ", ") + label.get<std::string>();
   return out.empty() ? out
                      : fmt::format(
-                           ". With small arrays {} differ{} from what stands before, at full size, at chosen "
+                           ". With small arrays {} differ{} from what is before, at full size, at chosen "
                            "elements, nothing does: no fault",
                            out, refuted.size() == 1 ? "s" : "");
 }
@@ -171,7 +171,7 @@ std::optional<SmallerPlan> smaller_plan(const BisectArgs& a, const std::vector<s
 std::optional<SmallerPlan> plan_of_stages(const BisectArgs& a, const std::vector<std::string>& paths) {
   if (!a.smaller) return std::nullopt;
   std::optional<SmallerPlan> plan = smaller_plan(a, paths, false);
-  if (!plan) complain("note: no size of the program can be cut: its stages are judged as they are");
+  if (!plan) complain("note: no size of the program can be cut: its stages are compared as they are");
   return plan;
 }
 

@@ -24,19 +24,19 @@ const char* const kHelp =
     "rewrite [N]         one rewrite into the next pass, or N           r\n"
     "until PASS          run until that pass has run                   u\n"
     "continue            run until a break, or the end                 c\n"
-    "break WHAT          stop behind a pass, rule or change of an instruction of that name; alone: list them\n"
+    "break WHAT          stop after a pass, rule or change of an instruction of that name; alone: list them\n"
     "delete [WHAT]       forget a break, or all\n"
     "skip                go past the next pass without running it\n"
     "disable PASS        leave its runs out from here; enable PASS\n"
     "fuel PASS N         at most N rewrites by that pass from here\n"
-    "list                passes behind and ahead                       l\n"
+    "list                passes done and ahead                         l\n"
     "print [NAME]        the module, a computation or an instruction   p\n"
     "users NAME          what uses an instruction\n"
     "notes               rules that the last pass applied, and why it did not\n"
     "diff [N]            against the last module that was different, or against that of step N\n"
     "exec                run the module: are its results those of the first step?\n"
     "save FILE           its text\n"
-    "load FILE           go on from here with the text of a file; edit: with what $EDITOR leaves\n"
+    "load FILE           continue from here with the text of a file; edit: with what $EDITOR leaves\n"
     "quit                                                              q\n";
 
 // Of what a pass made, changed or removed. Both are one module before and after it: instructions keep their ids.

@@ -172,7 +172,7 @@ int cmd_summary(const SummaryArgs& a) {
   for (const std::string& why : too_large) fmt::print("{}\n", printable(why));
   if (sum.unknown_calls) fmt::print("{} needs at least {}\n", device.name, bound_text(sum.seconds, sum.unknown_calls));
   if (beside)
-    fmt::print("{} asynchronous operation{} may run beside the others: the sum is no bound\n", beside,
+    fmt::print("{} asynchronous operation{} may overlap with the others: the sum is no bound\n", beside,
                beside == 1 ? "" : "s");
   if (loops) fmt::print("{} loops say no trip count: their bodies are counted once\n", loops);
   for (const Json& p : problems) fmt::print(stderr, "warning: {}\n", printable(p.get<std::string>()));

@@ -257,7 +257,7 @@ class Triage {
         one(r, share(rungs, k));
     }
     if (v_.why.empty()) {
-      v_.why = "nothing that was tried tells what is wrong";
+      v_.why = "nothing that was tried shows what is wrong";
       double longest = 0;  // what took the most tells how far it has come, or why it cannot tell
       for (const Json& r : rungs_)
         if (r["seconds"].is_number() && r["seconds"].get<double>() > longest && !r["result"].empty())

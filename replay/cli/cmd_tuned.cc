@@ -342,7 +342,7 @@ std::string autotune_results_for(const std::string& named, const Recording* star
       if (!c.key.empty() && known.insert(c.key).second) results.choices.push_back(c);
   if (results.choices.empty())
     fail(FailureKind::kUnsupported,
-         "{}: no choice of it can be told a kernel: of the form that names kernels by their text, name the dump",
+         "{}: no choice of it can be joined to a kernel: of the form that names kernels by their text, name the dump",
          named.empty() ? start->folder : named);
   *told = fmt::format("{} choices of XLA's autotuner, {} joined to kernels of a dump{}", results.choices.size(), joined,
                       side.files.empty() ? ", by its stages" : "; " + side.files[0].file);

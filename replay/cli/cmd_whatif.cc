@@ -155,7 +155,7 @@ void print_figures(const WhatIf& w) {
   if (w.timed) {
     times("time of one call", x.time(), y.time());
     times("  of it measured", x.measured, y.measured);
-    times("  foretold", x.foretold, y.foretold);
+    times("  predicted", x.foretold, y.foretold);
     times("  between kernels", x.between, y.between);
   }
   row("time by the model", time_text(x.seconds), time_text(y.seconds), change_text(x.seconds, y.seconds));
@@ -167,8 +167,8 @@ void print_kernels(const WhatIf& w, size_t most) {
   fmt::print("kernels: {} same, {} changed, {} gone, {} new\n", w.same, states["changed"], states["gone"],
              states["new"]);
   if (w.others.empty()) return;
-  fmt::print("{:>12} {:>12}  {:<8} {}{}\n", "as it is", "changed", "", "kernels that the time hangs on",
-             w.timed ? " (~: foretold)" : "");
+  fmt::print("{:>12} {:>12}  {:<8} {}{}\n", "as it is", "changed", "", "kernels that the time depends on",
+             w.timed ? " (~: predicted)" : "");
   for (size_t k = 0; k < w.others.size() && k < most; ++k) {
     const WhatIfPair& p = w.others[k];
     const WhatIfKernel *x = kernel_of(w.as_is, p.as_is), *y = kernel_of(w.changed, p.changed);
@@ -235,7 +235,7 @@ int cmd_whatif(const WhatIfArgs& a) {
   const StartStage start = start_stage(a.file);
   const std::unique_ptr<Module> m = load_verified(start.spec, !a.no_verify);
   if (const std::string why = already_optimised(*m); !why.empty())
-    fail(FailureKind::kUsage, "{} is already optimised: {}; whatif starts from a module in front of the passes", a.file,
+    fail(FailureKind::kUsage, "{} is already optimised: {}; whatif starts from a module before the passes", a.file,
          why);
   if (start.recording) options.gpu = gpu_of(*start.recording);
   std::vector<std::string> said;

@@ -47,8 +47,8 @@ void add_engine_options(CLI::App* c, EngineArgs& a) {
       ->group(group);
   c->add_option("--target", a.target, "cpu, gpu:H200 (A100, V100 …), gpu:FILE.pbtxt, tpu:v5e:2x2; none need be there")
       ->group(group);
-  c->add_option("--xla-flags", a.flags, "XLA_FLAGS, behind those of the environment")->group(group);
-  c->add_option("--partitions", a.partitions, "so many devices, the program partitioned over them (SPMD)")
+  c->add_option("--xla-flags", a.flags, "XLA_FLAGS, after those of the environment")->group(group);
+  c->add_option("--partitions", a.partitions, "N devices, the program partitioned over them (SPMD)")
       ->check(CLI::Range(1, 4096))
       ->group(group);
   c->add_flag("--shardy", a.shardy, "partition by Shardy")->group(group);

@@ -38,7 +38,7 @@ void add_permissive(CLI::App& app) {
   for (CLI::App* c : app.get_subcommands([](const CLI::App*) { return true; }))
     if (!kOthers.contains(c->get_name()))
       c->add_flag_callback("--permissive", read_permissively,
-                           "read excerpts and logs, too: what is missing or not read is told with its line");
+                           "read excerpts and logs, too: what is missing or not read is reported with its line");
 }
 
 void tell_excerpts(const std::string& command) {

@@ -30,7 +30,7 @@ std::unique_ptr<Module> load_verified(const std::string& spec, bool verify, Load
   if (errors.empty()) return m;
   std::string text;
   for (const VerifyError& e : errors) text += fmt::format("{}: {} [{}]\n", spec, e.message, e.rule);
-  fail(FailureKind::kInvalid, "{}the module does not verify; --no-verify goes on all the same", text);
+  fail(FailureKind::kInvalid, "{}the module does not verify; --no-verify continues all the same", text);
 }
 
 std::string pipeline_for(const std::string& given, const std::string& spec, bool of_2019) {
@@ -50,7 +50,7 @@ std::map<std::string, std::string> gpu_options_for(const std::string& pipeline, 
     return gpu ? gpu->options : std::map<std::string, std::string>();
   } catch (const Failure& f) {
     if (f.kind() != FailureKind::kUnsupported) throw;
-    fail(FailureKind::kUnsupported, "{}; a copy of the file outside of its folder is taken for an H200's", f.what());
+    fail(FailureKind::kUnsupported, "{}; a copy of the file outside of its folder is treated as an H200's", f.what());
   }
 }
 

@@ -63,7 +63,7 @@ std::vector<MeasuredRun> measured_runs(const ProfileChoice& given, const std::st
   const bool named = !given.profile.empty();
   const std::vector<std::string> found = named ? std::vector{given.profile} : profiles_beside(folder);
   if (found.empty() && !given.device.empty())
-    fail(FailureKind::kUsage, "--profile-device={}: no profile lies in {} or beside it", given.device, folder);
+    fail(FailureKind::kUsage, "--profile-device={}: no profile is in {} or next to it", given.device, folder);
   if (found.empty()) return {};
   std::vector<MeasuredRun> out(all.size());
   std::string why_not = named ? "" : too_large(found);

@@ -61,7 +61,7 @@ MeasuredTimes::MeasuredTimes(const ProfileChoice& choice, const std::vector<Look
     if (file_kind(file, text) == FileKind::kTable) {
       if (all.size() > 1)
         fail(FailureKind::kUsage, "{} is a table of kernels that names no modules; name one module of the run", file);
-      if (!choice.device.empty()) fail(FailureKind::kUsage, "{} is a table of kernels that tells no devices", file);
+      if (!choice.device.empty()) fail(FailureKind::kUsage, "{} is a table of kernels that names no devices", file);
       table_ = read_trace(text, file);
       return;
     }

@@ -64,9 +64,8 @@ void add_judge_options(CLI::App* c, JudgeArgs& a) {
   c->add_option("--check", a.check, "shell command, {} is the module's file: exit 0 good, 125 unknown, others bad");
   c->add_option("--regex", a.regex, "a line of the text that matches is bad");
   c->add_flag("--verify", a.verify, "what the verifier refuses is bad");
-  c->add_option("--slower", a.slower, "bad is what takes so many times the first one's time")
-      ->check(CLI::PositiveNumber);
-  c->add_option("--repeat", a.repeat, "ask a command so often, the majority counts")->check(CLI::Range(1, 1000));
+  c->add_option("--slower", a.slower, "bad is what takes N times the first one's time")->check(CLI::PositiveNumber);
+  c->add_option("--repeat", a.repeat, "ask a command N times, the majority counts")->check(CLI::Range(1, 1000));
 }
 
 JudgeOptions judge_options(const JudgeArgs& a) {
@@ -87,12 +86,12 @@ void add_debug_commands(CLI::App& app, int* code) {
       "  hlo-replay bisect model.hlo --pipeline=xla-2019          which of our passes, and which of its rewrites?\n"
       "  hlo-replay bisect /tmp/xla_dump --regex='f64\\['          where does the first f64 come from?\n"
       "  hlo-replay bisect model.hlo --check='./still_right.sh {}' -o report\n"
-      "  hlo-replay bisect --program='python3 train.py'           which pass of its own XLA, left out, heals it?\n"
+      "  hlo-replay bisect --program='python3 train.py'           which pass of that XLA, left out, fixes it?\n"
       "  hlo-replay bisect --program='./hangs' --run-limit=30     …where it never ends\n"
       "  hlo-replay bisect model.hlo --releases=0.8.0..newest --by=kernels --target=gpu:H200\n"
-      "  hlo-replay bisect model.hlo --engine=installed --passes   which pass of the installed XLA, left out, heals "
+      "  hlo-replay bisect model.hlo --engine=installed --passes   which pass of the installed XLA, left out, fixes "
       "it?\n"
-      "Exit code 1 where something bad was found, 0 where all is good, 2 where it cannot tell.");
+      "Exit code 1 where something bad was found, 0 where all is good, 2 where that is unknown.");
   c->add_option("FILE", bisect.file, "a folder of stages, or a module to take through our pipeline");
   c->add_option("--program", bisect.program, "in place of FILE: a shell command that XLA compiles for; exit 0 good");
   c->add_option("--run-limit", bisect.run_limit,
@@ -105,7 +104,7 @@ void add_debug_commands(CLI::App& app, int* code) {
   c->add_option("--disable-passes", bisect.disabled, "for a module: leave these out");
   c->add_option("-o,--out", bisect.out, "folder to make: both stages and the report; of --program: all stages");
   c->add_flag("--force", bisect.force, "replace it");
-  c->add_option("--resume", bisect.resume, "file that keeps judgements, to go on with after a break");
+  c->add_option("--resume", bisect.resume, "file that keeps verdicts, to continue from after a break");
   c->add_option("--outputs", bisect.outputs,
                 ".npz with what the device gave, o0, o1 …: where all stages agree with each other but not with it");
   c->add_flag("--outputs-only", bisect.outputs_only, "compare the outputs alone, not what is computed inside");
@@ -113,10 +112,10 @@ void add_debug_commands(CLI::App& app, int* code) {
               "a folder's stages with small arrays, all by one choice (reduce --sizes): for programs too large to run; "
               "by itself for stages that chosen elements leave open");
   c->add_option("--memory-limit", bisect.memory_limit,
-                "GiB (what is free): what takes more is judged at chosen elements, then at smaller sizes")
+                "GiB (what is free): what takes more is compared at chosen elements, then at smaller sizes")
       ->check(CLI::Range(0.25, 1e6));
   c->add_flag("--elements", bisect.elements,
-              "judge by chosen elements, without running the stages (what is too large to run is judged so)");
+              "compare chosen elements, without running the stages (the default for what is too large to run)");
   c->add_flag(
       "--quick", bisect.quick,
       "where the last stage is good, do not look at the others; over compilations: no decision, and of flags and "
@@ -139,22 +138,22 @@ void add_debug_commands(CLI::App& app, int* code) {
       "Examples:\n"
       "  hlo-replay check dump:before_optimizations --inputs=in.npz --outputs=got.npz\n"
       "  hlo-replay check before.hlo --inputs=in.npz --outputs=got.npz --dump=dump   a wrong one: which stage "
-      "departs?\n"
+      "differs?\n"
       "  hlo-replay check before.hlo --inputs=in.npz --outputs=got.npz --reference=eager.npz\n"
-      "  hlo-replay check dump --kernels=dump   each kernel that XLA emitted (.ptx), alone on a card, against the "
+      "  hlo-replay check dump --kernels=dump   each kernel that XLA emitted (.ptx), alone on a GPU, against the "
       "evaluator\n"
-      "Right is said of the module that XLA was given: what is wrong in front of it, --reference tells.\n"
+      "Right means: as the module that XLA was given. What is wrong before it, --reference shows.\n"
       "Exit code 1 where it is wrong, or the reference is something else; 0 where it is right, rounded, or decided by "
-      "what HLO leaves open; 2 where it cannot tell, as where a kernel was not run.");
+      "what HLO leaves open; 2 where that is unknown, as where a kernel was not run.");
   c->add_option("FILE", check.file, "the module before any pass; with --kernels a dump, DIR or DIR:MODULE")->required();
   CLI::Option* kernels =
       c->add_option("--kernels", check.kernels,
-                    "dump: XLA's own kernels (MODULE.N.ptx beside the final module, its buffer assignment and thunks) "
-                    "are launched alone on a card, on drawn inputs, between zones that nobody may write to")
+                    "dump: XLA's own kernels (MODULE.N.ptx next to the final module, its buffer assignment and thunks) "
+                    "are launched alone on a GPU, on random inputs, between guard zones")
           ->check(CLI::IsMember({"dump"}));
   c->add_option("--only", check.only, "with --kernels: those whose name, or their instruction's, holds this word")
       ->needs(kernels);
-  c->add_option("--seed", check.seed, "of the drawn inputs")->needs(kernels);
+  c->add_option("--seed", check.seed, "of the random inputs")->needs(kernels);
   c->add_option("--tolerance", check.tolerance, "share of the largest magnitude, in place of the types' own")
       ->needs(kernels);
   c->add_option("--inputs", check.inputs, ".npz with arrays p0, p1 …: what the compiled module was given");
@@ -162,7 +161,7 @@ void add_debug_commands(CLI::App& app, int* code) {
   c->add_option("--reference", check.reference,
                 ".npz with arrays o0, o1 …: what the program gives without this compilation (jax operation by "
                 "operation): what is wrong already in the module that XLA was given");
-  c->add_option("--dump", check.dump, "its stages: where something is wrong, bisect asks which one departs");
+  c->add_option("--dump", check.dump, "its stages: where something is wrong, bisect asks which one differs");
   c->add_option("--fill-elided", check.fill_elided,
                 "values for constants that are elided ({...}): random (default), zeros or refuse");
   c->add_option("--max-steps", check.max_steps, "refuse loops that take more");
@@ -179,20 +178,20 @@ void add_debug_commands(CLI::App& app, int* code) {
   c->add_flag("--no-arguments", capture.no_arguments,
               "do not keep what functions of jax are called with first (256 MiB at most)");
   c->add_flag("--json", capture.json);
-  c->add_option("COMMAND", capture.program, "behind --")->required();
+  c->add_option("COMMAND", capture.program, "after --")->required();
   c->callback([code] { *code = cmd_capture(capture); });
 
   static ReduceArgs reduce;
   c = app.add_subcommand("reduce", "the smallest module that still goes wrong");
   c->footer(
       "Examples:\n"
-      "  hlo-replay reduce model.hlo --passes=algsimp -o bug       results differ behind these passes\n"
+      "  hlo-replay reduce model.hlo --passes=algsimp -o bug       results differ after these passes\n"
       "  hlo-replay reduce model.hlo --check='./fine.sh {}' -o bug  what the command says is bad (exit code other than "
       "0)\n"
       "  hlo-replay reduce model.hlo --nan -o bug                  a NaN that no operand has or, where there is none, "
       "an infinity\n"
       "  hlo-replay reduce model.hlo --sizes -o small.hlo           the same program with small arrays\n"
-      "The folder holds the module, its inputs, how to run it, and a script for jax. To go on later, reduce what it "
+      "The folder holds the module, its inputs, how to run it, and a script for jax. To continue later, reduce what it "
       "holds.\n"
       "Exit code 0 where it was reduced, 1 where no size can be cut, 2 where nothing is wrong with the module as it "
       "came.");
@@ -211,8 +210,7 @@ void add_debug_commands(CLI::App& app, int* code) {
   c->add_flag("--keep-shapes", reduce.keep_shapes, "leave dimensions and counts as they are");
   c->add_flag("--scrub", reduce.scrub, "take the program's names and paths out");
   c->add_option("--most", reduce.most, "candidates to try");
-  c->add_option("-j,--jobs", reduce.jobs,
-                "so many candidates at once, each in a process of its own; the result is the same")
+  c->add_option("-j,--jobs", reduce.jobs, "N candidates at once, each in its own process; the result is the same")
       ->check(CLI::Range(1, 256));
   c->add_option("-o,--out", reduce.out,
                 "folder to make (NAME.reduced); with --sizes of a file the file (NAME.smaller.hlo)");
@@ -235,7 +233,7 @@ void add_debug_commands(CLI::App& app, int* code) {
   c->add_option("DIR", explain.file, "a recording or a folder that XLA dumped")->required();
   c->add_option("INSTRUCTION", explain.instruction, "its name in any stage; or a computation's, a command buffer's");
   c->add_option("--why-not", explain.why_not, "two names")->expected(2);
-  c->add_flag("--raw", explain.raw, "with --why-not: every decision as it is recorded, behind the last one in words");
+  c->add_flag("--raw", explain.raw, "with --why-not: every decision as it is recorded, after the last one in words");
   c->add_option("--pass", explain.pass, "name of a pass");
   c->add_flag("--frames", explain.frames, "the whole stack of its source line");
   c->add_option("--trace,--profile", explain.trace,
@@ -244,7 +242,7 @@ void add_debug_commands(CLI::App& app, int* code) {
   c->callback([code] { *code = cmd_explain(explain); });
 
   static ExtractArgs extract;
-  c = app.add_subcommand("extract", "an instruction and what it is made of, as a module that runs");
+  c = app.add_subcommand("extract", "an instruction and what it is computed from, as a module that runs");
   c->footer("Example:\n  hlo-replay extract model.hlo fusion.12 --hops=0 -o fusion.hlo --inputs-out=fusion.npz");
   c->add_option("FILE", extract.file, "module or stage")->required();
   c->add_option("INSTRUCTION", extract.instruction, "its name");
@@ -263,7 +261,7 @@ void add_debug_commands(CLI::App& app, int* code) {
       "Examples:\n"
       "  hlo-replay step model.hlo\n"
       "  printf 'until algsimp\\nnotes\\ndiff\\nexec\\n' | hlo-replay step model.hlo\n"
-      "  hlo-replay step out:1:7 --from=reshape-mover             go on from a stage, edited or not\n"
+      "  hlo-replay step out:1:7 --from=reshape-mover             continue from a stage, edited or not\n"
       "help at its prompt lists the commands.");
   c->add_option("FILE", step.file, "module or stage")->required();
   c->add_option("--pipeline", step.pipeline, "xla-2019 or xla-gpu (that of the module's time)");
@@ -294,12 +292,12 @@ void add_debug_commands(CLI::App& app, int* code) {
 
   static IsolateArgs isolate;
   c = app.add_subcommand("isolate",
-                         "every distinct fusion, call of a library and large operation, alone, run and judged");
+                         "every distinct fusion, call of a library and large operation, alone, run and compared");
   c->footer("Example:\n  hlo-replay isolate /tmp/xla_dump:after_optimizations -o kernels");
   c->add_option("FILE", isolate.file, "module or stage")->required();
   add_run_options(c, isolate);
   c->add_option("-o,--out", isolate.out, "folder to make: a module and its inputs a fusion");
-  c->add_option("--against", isolate.reference, "backend that results are held against (evaluator)");
+  c->add_option("--against", isolate.reference, "backend that results are compared with (evaluator)");
   c->add_flag("--force", isolate.force, "replace it");
   c->add_flag("--json", isolate.json);
   c->callback([code] { *code = cmd_isolate(isolate); });

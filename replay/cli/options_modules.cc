@@ -26,11 +26,10 @@ void add_replay(CLI::App& app, int* code) {
       "whose layouts, fusions and tiles xla-gpu makes: a name, or a description of XLA's (the dump's own, else H200)");
   c->add_option("--autotune-results,--xla_gpu_load_autotune_results_from", replay_args.autotune_results,
                 "what XLA's autotuner chose, in place of defaults: a file of its results, or a dump (that which is"
-                " replayed, where results lie with it; none: defaults)");
-  c->add_option(
-      "--formats", replay_args.formats,
-      "text,dot,page,buffers,thunks (these if nothing is said), drawn: svg,png,html, and json,proto,ll,ptx,sass");
-  c->add_flag("--every-pass", replay_args.every_pass, "a text behind every pass that ran, changed or not");
+                " replayed, where results are with it; none: defaults)");
+  c->add_option("--formats", replay_args.formats,
+                "text,dot,page,buffers,thunks (the default), drawn: svg,png,html, and json,proto,ll,ptx,sass");
+  c->add_flag("--every-pass", replay_args.every_pass, "a text after every pass that ran, changed or not");
   c->add_flag("--verbose", replay_args.verbose, "passes that have no code here, too, and what they would do");
   c->add_option("--sm", replay_args.sm, "architecture for ll, ptx and sass: sm_75 to sm_90a");
   c->add_option("--passes-only", replay_args.only, "run only these passes");
@@ -52,12 +51,11 @@ void add_whatif(CLI::App& app, int* code) {
   CLI::App* c = add_command(
       app, "whatif", "kernels, bytes, memory and time of xla-gpu as it is and changed, side by side",
       "hlo-replay whatif model.hlo --disable=priority-fusion\n"
-      "  hlo-replay whatif /tmp/xla_dump:train_step --gpu=A100          on another card\n"
+      "  hlo-replay whatif /tmp/xla_dump:train_step --gpu=A100          on another GPU\n"
       "  hlo-replay whatif model.hlo --batch=64                         another batch (x:64 names the parameter)\n"
       "  hlo-replay whatif model.hlo --set=algsimp.fixpoint=true --disable=dot-merger --most=5\n"
       "Where the batch cannot be followed, it says at which instruction. Exit code 1 where nothing differs.");
-  c->add_option("FILE", what_if.file, "module, stage in front of the passes, or DIR:MODULE: its first stage")
-      ->required();
+  c->add_option("FILE", what_if.file, "module, stage before the passes, or DIR:MODULE: its first stage")->required();
   c->add_option("--disable", what_if.disabled, "passes that are left out, with commas");
   c->add_option("--gpu", what_if.gpu, "another GPU than the dump's own, or an H200: a name, or a description of XLA's");
   c->add_option("--batch", what_if.batch, "another size of the leading dimension: N, or PARAMETER:N");
@@ -66,7 +64,7 @@ void add_whatif(CLI::App& app, int* code) {
   c->add_option(
       "--profile", what_if.profile,
       "measured times to start from: .xplane.pb, trace events, or a table of nsys or nvprof (a .xplane.pb, or "
-      "plugins/profile/RUN, that lies in the folder or beside it); none: no times");
+      "plugins/profile/RUN, in the folder or next to it); none: no times");
   c->add_option("--profile-device", what_if.profile_device, "of several devices the one to start from (the slowest)");
   c->add_option("--most", what_if.most, "kernels to show (20)");
   c->add_flag("--no-verify", what_if.no_verify, kNoVerifyHelp);
@@ -83,10 +81,10 @@ void add_opt(CLI::App& app, int* code) {
   c->add_option("--call-site", opt_args.call_site, "pipeline of XLA whose options the passes take");
   c->add_option("--style", opt_args.style, "print style");
   c->add_option("--at-step", opt_args.at_step,
-                "print the module as it stands at this step inside of a pass (adding_special-case_copies)");
+                "print the module as it is at this step inside of a pass (adding_special-case_copies)");
   c->add_option("--users", opt_args.users,
                 "order of an array's users: listed in the file, replayed from the dump's stages before it, or auto: "
-                "replayed for passes that hang on it, with --call-site")
+                "replayed for passes that depend on it, with --call-site")
       ->check(CLI::IsMember({"auto", "listed", "replayed"}));
   c->add_option("--autotune-results,--xla_gpu_load_autotune_results_from", opt_args.autotune_results,
                 "what XLA's autotuner chose, in place of defaults: a file of its results, or a dump (autotuner)");
@@ -127,7 +125,7 @@ void add_texts(CLI::App& app, int* code) {
   c->add_option("--layouts", layouts, "auto (binding where a module is scheduled), binding or free");
   static bool mixed = false;
   c->add_flag("--allow-mixed-precision", mixed,
-              "operations may take f32 beside bf16 (taken for granted where layouts have tiles, as a TPU's do)");
+              "operations may take f32 next to bf16 (taken for granted where layouts have tiles, as a TPU's do)");
   c->add_flag("--json", json);
   c->callback([code] { *code = cmd_verify(file, json, layouts, mixed); });
 
@@ -145,7 +143,8 @@ void add_texts(CLI::App& app, int* code) {
   c->callback([code] { *code = cmd_convert(convert_args); });
 
   static bool bench = false;
-  c = add_command(app, "stats", "what a module is made of", "hlo-replay stats --bench model.hlo");
+  c = add_command(app, "stats", "counts of a module: instructions, opcodes, bytes",
+                  "hlo-replay stats --bench model.hlo");
   c->add_option("FILE", file)->required();
   c->add_flag("--json", json);
   c->add_flag("--bench", bench, "time parsing and printing, best of 5");
@@ -181,7 +180,7 @@ void add_exec(CLI::App& app, int* code) {
       ->allow_extra_args(false);
   CLI::Option* kernels =
       c->add_option("--kernels", exec_args.kernels,
-                    "dump: FILE is a folder (DIR or DIR:MODULE) that holds XLA's own kernels (MODULE.N.ptx beside the "
+                    "dump: FILE is a folder (DIR or DIR:MODULE) that holds XLA's own kernels (MODULE.N.ptx next to the "
                     "final module, its buffer assignment and thunks): these are run, by XLA's thunks in XLA's buffers; "
                     "with --backend=cuda")
           ->check(CLI::IsMember({"dump"}));
@@ -200,7 +199,7 @@ void add_exec(CLI::App& app, int* code) {
   c->add_flag("--whole", exec_args.whole,
               "with --all-stages: every stage evaluated whole, bit by bit, none by its operations")
       ->needs(stages);
-  c->add_option("--repeat", exec_args.repeat, "best of so many runs")->check(CLI::Range(1, 1000000));
+  c->add_option("--repeat", exec_args.repeat, "best of N runs")->check(CLI::Range(1, 1000000));
   c->add_flag("--json", exec_args.json);
   c->callback([code] { *code = cmd_exec(exec_args); });
 }
@@ -210,8 +209,9 @@ void add_comparisons(CLI::App& app, int* code) {
   CLI::App* c = add_command(app, "compare", "are two results the same?", "hlo-replay compare a.npz b.npz");
   c->add_option("A", compare_args.a)->required();
   c->add_option("B", compare_args.b)->required();
-  c->add_option("--reference", compare_args.reference, ".npz of exec --precision=high, to judge what differs");
-  c->add_option("--module", compare_args.module, "whose outputs these are: tells bf16 and f8 from integers");
+  c->add_option("--reference", compare_args.reference,
+                ".npz of exec --precision=high, to distinguish rounding from error");
+  c->add_option("--module", compare_args.module, "whose outputs these are: distinguishes bf16 and f8 from integers");
   c->add_option("--tolerance", compare_args.tolerance, "share of the largest magnitude, in place of the types' own");
   c->add_flag("--json", compare_args.json);
   c->callback([code] { *code = cmd_compare(compare_args); });

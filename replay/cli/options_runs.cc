@@ -11,7 +11,7 @@ namespace {
 constexpr const char* kFoundProfileHelp =
     "measured times: .xplane.pb, trace events, or a table of nsys or nvprof (a .xplane.pb, or plugins/profile/RUN, "
     "that "
-    "lies in the folder or beside it); none: no times";
+    "is in the folder or next to it); none: no times";
 constexpr const char* kProfileDeviceHelp =
     "of several devices the one to show: HOST:N, HOST, N, or the profile's name for it (the slowest)";
 constexpr const char* kFramesHelp = "the whole stack below what names a source line";
@@ -27,12 +27,13 @@ void add_open(CLI::App& app, int* code) {
   CLI::App* c = app.add_subcommand("open", "what a recording or XLA dump folder holds (also: hlo-replay DIR)");
   c->footer(
       "Example:\n"
-      "  hlo-replay /tmp/xla_dump                    the modules of a run, or the first minute with the only one\n"
+      "  hlo-replay /tmp/xla_dump                    the modules of a run, or the overview of the only one\n"
       "  hlo-replay /tmp/xla_dump:train_step         …with one of several (by name or number: DIR:12)\n"
       "  hlo-replay open /tmp/xla_dump:12 --stages   every stage: which pass changed how much\n"
       "  hlo-replay open /tmp/xla_dump:12 --frames   …with the whole stack of each line\n"
-      "  hlo-replay open /tmp/xla_dump:12 --profile=host.xplane.pb   …with measured times; found where it lies beside\n"
-      "  hlo-replay open /tmp/xla_dump:12 --try      what looks odd, changed and compiled by our passes\n"
+      "  hlo-replay open /tmp/xla_dump:12 --profile=host.xplane.pb   …with measured times; found where it is next to "
+      "the folder\n"
+      "  hlo-replay open /tmp/xla_dump:12 --try      findings, changed as advised and compiled by our passes\n"
       "  hlo-replay open /tmp/xla_dump:12 --try --engine=installed --target=cpu   …by an installed XLA");
   c->add_option("DIR", open.folder, "a folder, or DIR:MODULE")->required();
   c->add_option("--profile", open.profile, kFoundProfileHelp);
@@ -90,7 +91,7 @@ void add_lesson(CLI::App& app, int* code) {
 }
 
 constexpr const char* kProfileHelp =
-    "measured times beside the bounds: .xplane.pb, trace events (.json, .gz), or of one module a table of nsys or "
+    "measured times next to the bounds: .xplane.pb, trace events (.json, .gz), or of one module a table of nsys or "
     "nvprof (.csv)";
 constexpr const char* kLookedAt = "module or stage (DIR:MODULE:STAGE); of a folder or DIR:MODULE the last stages";
 
@@ -107,7 +108,7 @@ void add_memory(CLI::App& app, int* code) {
   c->add_option("--by", memory.by, "line, scope or value (line)");
   c->add_option(
       "--gpu", memory.gpu,
-      "card that it must fit, and that our own assignment is made for: a name, or a description of XLA's (what "
+      "GPU that it must fit, and that our own assignment is made for: a name, or a description of XLA's (what "
       "the dump was compiled for)");
   c->add_option("--profile", memory.profile, kFoundProfileHelp);
   c->add_option("--profile-device", memory.profile_device, kProfileDeviceHelp);
@@ -211,14 +212,14 @@ void add_tuned(CLI::App& app, int* code) {
       "  hlo-replay tuned /tmp/xla_dump:step --results=tuned.pbtxt of --xla_gpu_dump_autotune_results_to\n"
       "  hlo-replay tuned tuned.pbtxt                              what the file holds\n"
       "  hlo-replay tuned /tmp/one:step /tmp/two:step --difference=3e-4\n"
-      "Results of the autotuner in the folder, and beside it, are found without being named. Exit code 1 where two\n"
+      "Results of the autotuner in the folder, and next to it, are found without being named. Exit code 1 where two\n"
       "dumps chose otherwise, or no kernel has anything to choose.");
   c->add_option("FILE", tuned.file, "a dump, a module or stage of it, a module's file, or results of the autotuner")
       ->required();
   c->add_option("OTHER", tuned.other, "another of the first three: kernels that do the same work are compared");
   c->add_option("--results", tuned.results, "files of the autotuner's results: text or binary, either of XLA's forms");
   c->add_option("--difference", tuned.difference,
-                "of two results, relative to their largest magnitude (as `compare` tells it): is it explained?")
+                "of two results, relative to their largest magnitude (as `compare` reports it): is it explained?")
       ->check(CLI::NonNegativeNumber);
   c->add_option("--most", tuned.most, "kernels to show (40)");
   c->add_flag("--all", tuned.all, "kernels of the native emitters, too");
@@ -229,13 +230,14 @@ void add_tuned(CLI::App& app, int* code) {
 void add_compile_time(CLI::App& app, int* code) {
   static CompileTimeArgs times;
   CLI::App* c = app.add_subcommand(
-      "compile-time", "what the time of a compilation went into: passes, autotuning, and behind HLO LLVM and ptxas");
+      "compile-time", "what the time of a compilation went into: passes, autotuning, and below HLO LLVM and ptxas");
   c->footer(
       "Examples:\n"
       "  hlo-replay compile-time /tmp/xla_dump                 by XLA's record of passes and the times of its files\n"
       "  hlo-replay compile-time train.log                     by what XLA and jax printed\n"
       "  hlo-replay compile-time /tmp/xla_dump --log=train.log both, joined by module\n"
-      "Only what these tell: the rest is unknown, with the flags that would tell it. Exit code 1 where nothing does.");
+      "Only what these record: the rest is unknown, with the flags that would record it. Exit code 1 where nothing "
+      "does.");
   c->add_option("WHAT", times.what,
                 "a dump, a module of it (DIR:MODULE), or what a program printed (- is standard input)")
       ->required();

@@ -43,7 +43,7 @@ struct TriageSubject {
   std::string scratch;                  // folder: dump, log, inputs.npz and outputs.npz
   std::string ending;                   // what it died of or answered; empty where it compiled
   bool compiled = false, runs = false;  // runs: on this machine
-  std::string arguments;  // where inputs are from that nobody named: `inputs.npz beside it`; empty: drawn, or named
+  std::string arguments;  // where inputs are from that nobody named: `inputs.npz next to it`; empty: drawn, or named
 };
 // Throws Failure where nothing can be made of it.
 TriageSubject triage_subject(const TriageArgs& a, const std::vector<std::string>& what);

@@ -43,7 +43,7 @@ Json triage_json(const TriageArgs& a, const TriageSubject& s, const TriageVerdic
   if (a.inputs.empty() && v.inputs > 0)
     not_covered.push_back(
         {{"what", "inputs"},
-         {"why", fmt::format("drawn ones alone (seed {}); --inputs=FILE.npz gives the program's", a.seed)}});
+         {"why", fmt::format("random ones alone (seed {}); --inputs=FILE.npz gives the program's", a.seed)}});
   return {{"what", s.label},
           {"kind", subject_word(s.kind)},
           {"module", s.module.empty() ? Json() : Json(s.module)},
@@ -84,7 +84,7 @@ void tell_triage(const Json& j) {
   for (const auto& [title, key] : {std::pair("instruction", "instruction"), {"source", "source"}})
     if (j[key].is_string()) place += fmt::format("{}{} {}", place.empty() ? "" : ", ", title, word_of_json(j[key]));
   if (!place.empty()) lines.push_back("  " + place);
-  for (const auto& [title, key] : {std::pair("before", "before"), {"behind it", "after"}})
+  for (const auto& [title, key] : {std::pair("before", "before"), {"after it", "after"}})
     if (!j[key].empty()) lines.push_back(fmt::format("  {}: {}", title, word_of_json(j[key][0])));
   std::string open;
   for (const Json& n : j["not_covered"]) open += (open.empty() ? "" : ", ") + word_of_json(n["what"]);
@@ -95,7 +95,7 @@ void tell_triage(const Json& j) {
   lines.push_back(sure);
   Progress::clear();
   for (const std::string& line : lines) fmt::print("{}\n", shortened(line));
-  fmt::print("\n{:<16} {:>8}  {:<10}  result\n", "rung", "seconds", "");
+  fmt::print("\n{:<16} {:>8}  {:<10}  result\n", "step", "seconds", "");
   for (const Json& r : j["rungs"]) {
     fmt::print("{:<16} {:>8}  {:<10}  {}\n", word_of_json(r["rung"]),
                r["seconds"].is_number() ? fmt::format("{:.2f}", r["seconds"].get<double>()) : "",
@@ -103,7 +103,7 @@ void tell_triage(const Json& j) {
     if (r["outcome"] == "done" && !word_of_json(r["command"]).empty())
       fmt::print("{:<38}{}\n", "", shortened(word_of_json(r["command"])));
   }
-  if (j["folder"].is_string()) fmt::print("a report lies in {}\n", word_of_json(j["folder"]));
+  if (j["folder"].is_string()) fmt::print("a report is in {}\n", word_of_json(j["folder"]));
 }
 
 }  // namespace hlo

@@ -110,12 +110,12 @@ void take_arguments(TriageArgs& a, TriageSubject& s, const std::string& scratch)
   }
   std::string why;
   if (file && inputs_fit(a, *m, beside, &why)) {
-    a.inputs = beside, s.arguments = "inputs.npz beside it";
+    a.inputs = beside, s.arguments = "inputs.npz next to it";
     const std::string outputs = s.modules[0].folder + "/outputs.npz";
     if (a.outputs.empty() && fs::is_regular_file(outputs, error)) a.outputs = outputs;
     return;
   }
-  if (!why.empty()) s.notes.push_back(fmt::format("inputs.npz beside it is left: {}", why));
+  if (!why.empty()) s.notes.push_back(fmt::format("inputs.npz next to it is left: {}", why));
   for (const std::string& arguments : kept)
     if (inputs_fit(a, *m, arguments, &why)) {
       a.inputs = arguments, s.arguments = fs::path(arguments).filename().string() + ", of the first call";

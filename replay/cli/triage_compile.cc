@@ -159,7 +159,7 @@ std::string read_given(const Json& j, TriageVerdict& v) {
   const std::string verdict = j.value("verdict", ""), why = j.value("why", "");
   if (verdict == "wrong") {
     v.word = "below", v.sure = "tested", v.inputs = 1, v.decided = true;
-    v.why = "no pass is to blame: what XLA was given, by way of StableHLO, is another program already: " + why;
+    v.why = "no pass is the cause: what XLA was given, by way of StableHLO, is another program already: " + why;
     if (j.contains("output") && j["output"].is_object())
       v.details.push_back(fmt::format("{}: {} as the module says, {} as XLA was given it",
                                       j["output"].value("name", ""), j["output"].value("good", ""),
@@ -181,7 +181,7 @@ std::string read_run(const TriageArgs& a, const TriageSubject& s, const Json& j,
       v.word = "below",
       v.why = fmt::format("every stage gives the same, and what {} gives is wrong: {}", s.compiler, why);
     else
-      v.why = fmt::format("what {} gives is wrong: {}; its stages were not judged to the end", s.compiler, why);
+      v.why = fmt::format("what {} gives is wrong: {}; its stages were not compared to the end", s.compiler, why);
   } else if (verdict == "contract" || verdict == "rounding") {
     TriageArgs with = a;
     with.outputs = s.scratch + "/outputs.npz";

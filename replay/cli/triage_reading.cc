@@ -62,7 +62,7 @@ std::string pass_in_words(const TriageVerdict& v) {
 void add_output(const Json& j, TriageVerdict& v) {
   if (!entry_of(j, "output").is_object()) return;
   const Json& o = entry_of(j, "output");
-  v.details.push_back(fmt::format("{}[{}]: {} before, {} behind it, {} in f64", text_of(o, "name"),
+  v.details.push_back(fmt::format("{}[{}]: {} before, {} after it, {} in f64", text_of(o, "name"),
                                   fmt::join(entry_of(o, "index").get<std::vector<int64_t>>(), ","), text_of(o, "good"),
                                   text_of(o, "bad"), text_of(o, "exact")));
 }
@@ -105,7 +105,7 @@ std::string seconds_words(double s) { return time_text(s); }
 
 // What a log says of memory that there was not, XLA's own list of buffers among it.
 std::string words_of_memory(const Evidence& e, TriageVerdict& v) {
-  if (e.line.empty()) return "no line tells of memory";
+  if (e.line.empty()) return "no line mentions memory";
   v.word = "program", v.sure = "proved", v.why = e.line;
   if (!e.buffers.empty()) {
     const NamedBuffer& b = e.buffers[0];
@@ -150,8 +150,8 @@ std::string read_bisection(const TriageSubject& s, const Json& j, int code, bool
     }
     if (code == kYes && v.word == "unknown") {
       v.word = "nothing", v.sure = "tested", v.inputs = 1;
-      v.why = own_passes ? "none of our own passes changes what it computes"
-                         : "no stage computes another thing than the first";
+      v.why =
+          own_passes ? "none of our passes changes what it computes" : "no stage computes another thing than the first";
       v.details.push_back(text_of(j, "verdict"));
     }
     return text_of(j, "verdict");
@@ -203,7 +203,7 @@ std::string read_decision(const Json& j, TriageVerdict& v) {
   } else if (verdict == "rounding") {
     v.word = "rounding", v.why = fmt::format("{} rounds in another way: {}", pass_in_words(v), why);
   } else if (verdict == "unknown") {
-    v.details.push_back("whether HLO leaves it open could not be told: " + why);
+    v.details.push_back("whether HLO leaves it open is unknown: " + why);
   } else if (verdict == "right") {
     v.details.push_back("the outputs do not show it on these inputs");
   }
@@ -292,7 +292,7 @@ std::string read_open_sites(const TriageArgs& a, const Json& j, TriageVerdict& v
     v.instruction = entry_of(entry_of(j, "contracts")[0], "instruction"),
     v.source = entry_of(entry_of(j, "contracts")[0], "source");
   } else {
-    v.details.push_back("on drawn inputs the program leaves open: " + all);
+    v.details.push_back("on random inputs the program leaves open: " + all);
   }
   return all;
 }
@@ -341,7 +341,7 @@ std::string read_last_words(const TriageSubject& s, TriageVerdict& v) {
   if (!told && !whole) {
     v.word = "unknown";
     v.why = fmt::format(
-        "the stages that are there are sound; if the compiler died or hung behind them, pass {} or a "
+        "the stages that are there are correct; if the compiler died or hung after them, pass {} or a "
         "later one was running (--complaint=crash says that it did)",
         running[0]);
     return v.why;
@@ -362,7 +362,7 @@ std::string read_memory(const Json& j, TriageVerdict& v) {
     if (m.contains("peak_bytes") && entry_of(m, "peak_bytes").is_number() &&
         (!most || entry_of(m, "peak_bytes").get<double>() > entry_of(*most, "peak_bytes").get<double>()))
       most = &m;
-  if (!most) return "no module tells of its memory";
+  if (!most) return "no module records its memory";
   const Json& m = *most;
   v.word = "program", v.sure = m.value("estimate", true) ? "guessed" : "proved", v.decided = true;
   v.instruction = entry_of(m, "peak_at");
@@ -428,7 +428,7 @@ std::string read_cost(const Json& j, TriageVerdict& v) {
 }
 
 std::string read_compile_time(const Json& j, TriageVerdict& v) {
-  if (j.value("told", false) == false) return "nothing tells of the time of a compilation";
+  if (j.value("told", false) == false) return "nothing records the time of a compilation";
   const Json& m = entry_of(j, "modules")[0];  // the longest
   auto seconds = [&](const char* what) {
     const Json& s = entry_of(entry_of(m, what), "seconds");
@@ -440,7 +440,7 @@ std::string read_compile_time(const Json& j, TriageVerdict& v) {
   const std::string name = text_of(m, "module").empty() ? "a module" : text_of(m, "module");
   v.why = total < 0 ? name : fmt::format("{} took {} to compile", name, seconds_words(total));
   for (const Json& what : entry_of(m, "not_told"))
-    if (v.details.size() < 8) v.details.push_back("not told: " + what.get<std::string>());
+    if (v.details.size() < 8) v.details.push_back("not recorded: " + what.get<std::string>());
   for (const Json& slow : entry_of(m, "slow")) {
     const std::string what = text_of(slow, "what");
     if (!what.starts_with("constant folding") || v.decided) continue;
@@ -455,22 +455,22 @@ std::string read_compile_time(const Json& j, TriageVerdict& v) {
     if (text_of(part, "phase") == "pass" && (!pass || part["seconds"].get<double>() > (*pass)["seconds"].get<double>()))
       pass = &part;
   if (passes < 0 && behind < 0 && !pass) {
-    v.why += "; what of is not told";
+    v.why += "; what of is not recorded";
     return v.why;
   }
   v.sure = "proved", v.decided = true;
   const double of_passes = passes >= 0 ? passes : pass ? (*pass)["seconds"].get<double>() : 0;
   if (behind > of_passes) {
     v.word = "below";
-    v.why += fmt::format(": {} of it behind HLO (emission, LLVM, ptxas), {} in its passes", seconds_words(behind),
-                         passes < 0 ? "what is not told" : seconds_words(passes));
+    v.why += fmt::format(": {} of it below HLO (emission, LLVM, ptxas), {} in its passes", seconds_words(behind),
+                         passes < 0 ? "what is not recorded" : seconds_words(passes));
   } else if (tuning > 0.5 * of_passes) {
     v.word = "below";
     v.why += fmt::format(": {} of it in autotuning, which compiles and measures kernels", seconds_words(tuning));
   } else {
     v.word = "program";
     v.why += passes < 0 ? "" : fmt::format(": {} of it in HLO's passes", seconds_words(passes));
-    if (behind < 0 && total >= 0) v.why += ", and how much behind them is not told";
+    if (behind < 0 && total >= 0) v.why += ", and how much after them is not recorded";
   }
   if (pass) {
     if (v.word == "program" || tuning > 0.5 * of_passes) v.pass = entry_of(*pass, "name");
@@ -511,7 +511,7 @@ std::string read_source(const Json& j, TriageVerdict& v) {
   const std::string source = text_of(j, "source");
   // `model.py:12, jit(f)/mul`
   if (!source.empty()) v.source = source.substr(0, source.find(", "));
-  return source.empty() ? "no line of the program is told of it" : source;
+  return source.empty() ? "no line of the program is recorded for it" : source;
 }
 
 bool has_source_line(const TriageVerdict& v) {
@@ -526,7 +526,7 @@ std::string read_flags(const Json& j, int code, TriageVerdict& v) {
   std::string verdict = text_of(j, "verdict");
   if (code != kNo || !entry_of(j, "flags").is_array() || entry_of(j, "flags").empty()) return verdict;
   v.details.push_back(
-      fmt::format("it hangs on flag {}", fmt::join(entry_of(j, "flags").get<std::vector<std::string>>(), " ")));
+      fmt::format("it depends on flag {}", fmt::join(entry_of(j, "flags").get<std::vector<std::string>>(), " ")));
   return verdict;
 }
 
@@ -545,7 +545,7 @@ std::string read_releases(const TriageArgs& a, const Json& j, int code, TriageVe
   }
   if (code == kNo && at_before && at_after) {
     const bool mended = entry_of(*at_after, "good") == true;
-    v.details.push_back(mended ? fmt::format("mended between jaxlib {} and {}", before, after)
+    v.details.push_back(mended ? fmt::format("fixed between jaxlib {} and {}", before, after)
                                : fmt::format("it came between jaxlib {} and {}", before, after));
     // It is a fault of the release that was asked, where that one is on the side that has it.
     const size_t colon = a.engine.engine.find(':');
@@ -577,7 +577,7 @@ std::string read_kernels(const Json& j, TriageVerdict& v) {
 
 std::string read_compilations(const Json& j, int code, TriageVerdict& v) {
   if (code != kNo) {
-    if (v.word == "below") v.details.push_back("no pass, left out, heals it"), v.decided = true;
+    if (v.word == "below") v.details.push_back("no pass, left out, fixes it"), v.decided = true;
     return text_of(j, "verdict");
   }
   const Json& left_out = entry_of(j, "passes");

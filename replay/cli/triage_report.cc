@@ -120,15 +120,15 @@ std::string issue_text(const TriageArgs& a, const TriageSubject& s, const Json& 
     const std::string text = printable(d.get<std::string>());
     if (s.complaint == Complaint::kMemory || s.complaint == Complaint::kNan) out += "\n- " + base_of_paths(text);
     if (text.find(" before, ") != std::string::npos || text.find(" as the module says") != std::string::npos ||
-        text.starts_with("mended") || text.starts_with("it came") || text.starts_with("it is in") ||
-        text.starts_with("it hangs on"))
+        text.starts_with("fixed between") || text.starts_with("it came") || text.starts_with("it is in") ||
+        text.starts_with("it depends on flag"))
       out += "\n" + text + "\n";
   }
   const std::string shown = module.substr(0, module.find_last_not_of('\n') + 1);
   if (!module.empty() && std::count(module.begin(), module.end(), '\n') <= kMostLinesInline)
     out += fmt::format("\n**The module**{}:\n\n```\n{}\n```\n", smallest ? " (reduced; `smallest/`)" : "", shown);
   if (std::string how = steps(a, s, j); script && !how.empty())
-    out += fmt::format("\n**To see it**, beside the files of this report{}:\n\n```\n{}```\n",
+    out += fmt::format("\n**To see it**, next to the files of this report{}:\n\n```\n{}```\n",
                        s.compiler.empty() ? "" : ", with " + s.compiler, how);
   out += "\n**Where**\n\n";
   for (const auto& [title, key] : {std::pair("Pass", "pass"),
@@ -139,7 +139,7 @@ std::string issue_text(const TriageArgs& a, const TriageSubject& s, const Json& 
     if (!word(j, key).empty()) out += fmt::format("- {}: `{}`\n", title, word(j, key));
   if (std::string source = word(j, "source"); source.find(':') != std::string::npos)
     out += fmt::format("- Source: `{}`\n", base_of_path(source));
-  out += listed(j, "Before", "before") + listed(j, "Behind it", "after");
+  out += listed(j, "Before", "before") + listed(j, "After it", "after");
   out += fmt::format("\n**How sure**: {}", word(j, "sure"));
   if (j["inputs_tested"].get<int>() > 0) out += fmt::format(", on {} input", j["inputs_tested"].get<int>());
   out += ".\n\n**With hlo-replay**:\n\n```\n";
@@ -153,7 +153,7 @@ std::string issue_text(const TriageArgs& a, const TriageSubject& s, const Json& 
   const std::string who = compiler_words(a, s);
   return out +
          fmt::format("```\n\n**Versions**: hlo-replay {}; {}{}.\n", kVersion,
-                     who.empty() ? "XLA: of the dump, whose release its files do not tell: fill in jaxlib's" : who,
+                     who.empty() ? "XLA: of the dump, whose release its files do not record: fill in jaxlib's" : who,
                      a.engine.flags.empty() || who.empty() ? "" : ", XLA_FLAGS=" + a.engine.flags);
 }
 

@@ -280,7 +280,7 @@ TriageRung compile_time_rung(const TriageArgs& a, const TriageSubject& s) {
   CompileTimeArgs c;
   c.what = s.spec, c.json = true;
   TriageRung r{"compile-time", 5, "hlo-replay compile-time " + subject_in_command(s), nullptr, nullptr, ""};
-  if (s.kind == TriageSubject::kModule) r.left_out = "a module by itself tells no times";
+  if (s.kind == TriageSubject::kModule) r.left_out = "a module by itself has no times";
   if (s.kind == TriageSubject::kDump && !a.log.empty()) c.log = a.log, r.command += " --log=" + shell_word(a.log);
   r.job = [c, &s](double) {
     return s.kind == TriageSubject::kLog ? compile_time_of_log(s.label, s.text, c) : cmd_compile_time(c);

@@ -64,8 +64,8 @@ std::string read_programs(const Json& j, TriageVerdict& v) {
   v.word = given ? "program" : "unknown";
   v.why = fmt::format("module {}: {}: {}", text_of(r, "module"), first,
                       given ? "the two runs were given different programs"
-                            : "the two compilations part there; whether release, flags and card were the same, the "
-                              "dumps do not tell");
+                            : "the two compilations part there; whether release, flags and GPU were the same, the "
+                              "dumps do not record");
   return v.why;
 }
 
@@ -96,7 +96,7 @@ std::string read_unordered(const Json& j, TriageVerdict& v) {
                         sites.empty() ? "no instruction is known to give other bits each time"
                                       : "no instruction that is known to give other bits each time reaches it",
                         kUnorderedNotSeen);
-    if (!may.empty()) v.details.push_back("the other outputs that differ hang on instructions without an order");
+    if (!may.empty()) v.details.push_back("the other outputs that differ depend on instructions without an order");
     return may.empty() ? "nothing of the kind" : "not all of it";
   }
   size_t first = may[0];

@@ -77,11 +77,11 @@ void see_complaint(const TriageArgs& a, TriageSubject& s) {
   if (!s.others.empty()) return seen(Complaint::kRanksDiffer, "several folders are given");
   if (s.evidence.complaint) return seen(*s.evidence.complaint, s.evidence.line);
   if (!s.evidence.words.entered.empty() || !s.text.empty())
-    return seen(Complaint::kCompileTime, "no line of the log tells of a fault");
+    return seen(Complaint::kCompileTime, "no line of the log names a fault");
   if (!s.unfinished.empty())
-    return seen(Complaint::kCrash, fmt::format("the stages of {} end behind {}, before the result",
+    return seen(Complaint::kCrash, fmt::format("the stages of {} end after {}, before the result",
                                                s.unfinished[0].module, s.unfinished[0].last));
-  seen(Complaint::kWrong, "no other complaint is told");
+  seen(Complaint::kWrong, "no other complaint is given");
 }
 
 }  // namespace
@@ -113,8 +113,7 @@ TriageSubject triage_subject(const TriageArgs& a, const std::vector<std::string>
   else
     take_file(s);
   for (const std::string& rank : s.others)
-    if (!names_modules(rank))
-      fail(FailureKind::kUsage, "{} is no dump: several are given to hold ranks against each other", rank);
+    if (!names_modules(rank)) fail(FailureKind::kUsage, "{} is no dump: several are given to compare ranks", rank);
   if (!a.log.empty()) take_log(s, read_file(a.log));
   see_complaint(a, s);
   if (s.others.empty() && s.complaint == Complaint::kRanksDiffer && s.kind != TriageSubject::kDump)

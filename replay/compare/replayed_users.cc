@@ -72,7 +72,7 @@ ReplayedUsers order_as_replayed(Module& m, const std::string& spec, const PassIn
   out.from = start.name;
   auto replayed = load(start.spec, {.universe = m.universe()});
   if (!replay_up_to(*replayed, pass, site, runs, r)) {
-    out.why_not = fmt::format("pipeline xla-gpu does not run {} in {} so often", pass.name, site);
+    out.why_not = fmt::format("pipeline xla-gpu does not run {} in {} that often", pass.name, site);
     return out;
   }
   const Matching match(m, *replayed);

@@ -72,7 +72,7 @@ class Alone {
   void judge(std::unique_ptr<Device>& device, JudgedKernel& out) {
     for (const EmittedThunk* t : thunks_) {
       if (!t->is_kernel())
-        fail(FailureKind::kUnsupported, "{} has a thunk {} besides, of which the dump tells no more", t->instruction,
+        fail(FailureKind::kUnsupported, "{} has a thunk {} besides, of which the dump records no more", t->instruction,
              t->kind);
       if (!t->problem.empty()) fail(FailureKind::kUnsupported, "{}", t->problem);
     }

@@ -38,8 +38,8 @@ std::string GuardedMemory::damage() const {
     if (!count) continue;
     // Distances from the array: the byte right behind it is 0, the one right before it 1 away.
     out += fmt::format("{}writes {} byte(s) {} {} ({} bytes), the {} {} byte(s) {}", out.empty() ? "" : "; ", count,
-                       behind ? "behind" : "before", name_, bytes_, behind ? "first" : "nearest",
-                       behind ? first : kZone - last, behind ? "behind its end" : "before its begin");
+                       behind ? "after" : "before", name_, bytes_, behind ? "first" : "nearest",
+                       behind ? first : kZone - last, behind ? "after its end" : "before its begin");
   }
   return out;
 }

@@ -194,7 +194,7 @@ PipelineBisection bisect_pipeline(Module& m, const std::vector<Step>& steps, con
   }
   row.load = [kept](size_t k) { return kept->list[k].snapshot.thaw(); };
   std::map<size_t, Judgement> known;
-  if (first_is_good) known[0] = {Verdict::kGood, "what the others are held against"};
+  if (first_is_good) known[0] = {Verdict::kGood, "what the others are compared with"};
   out.stages =
       options.stages ? options.stages(row, std::move(known)) : search(row, judge, memory, options, std::move(known));
   const Bisection& b = out.stages;

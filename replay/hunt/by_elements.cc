@@ -87,7 +87,7 @@ ElementsSearch search_by_elements(const Candidates& row, const Module& first, co
   if (told) told(0, out.stages[0]);
   std::vector<std::string> wrong;
   look_at_annotations(first, wrong, nullptr);
-  b.judged[0] = {Verdict::kGood, "the stage that the others are held against"};
+  b.judged[0] = {Verdict::kGood, "the stage that the others are compared with"};
   b.outcome = Bisection::kAllGood;
   auto stopped = [&] {
     if (b.outcome != Bisection::kFound) b.outcome = Bisection::kStopped;

@@ -69,10 +69,10 @@ constexpr LowerSign kLowerSigns[] = {
     {"NCCL operation", "NCCL"},
     {"CUDA_ERROR_ILLEGAL_ADDRESS", "a kernel that ran: it touched memory that is not its own"},
     {"CUDA_ERROR_MISALIGNED_ADDRESS", "a kernel that ran: it touched memory at a place that its type does not allow"},
-    {"CUDA_ERROR_ILLEGAL_INSTRUCTION", "a kernel that ran: it has an instruction that the card does not know"},
+    {"CUDA_ERROR_ILLEGAL_INSTRUCTION", "a kernel that ran: it has an instruction that the GPU does not know"},
     {"CUDA_ERROR_LAUNCH_FAILED", "a kernel that ran"},
     {"CUDA_ERROR_INVALID_PTX", "the driver, which does not take the PTX"},
-    {"CUDA_ERROR_NO_BINARY_FOR_GPU", "the driver: the kernel is for another card"},
+    {"CUDA_ERROR_NO_BINARY_FOR_GPU", "the driver: the kernel is for another GPU"},
 };
 
 std::string trimmed(std::string_view line) {

@@ -49,7 +49,7 @@ std::string last_words(const std::string& log) {
   std::string out;
   for (size_t k = lines.size() - std::min<size_t>(lines.size(), 3); k < lines.size(); ++k)
     out += (out.empty() ? "" : " / ") + lines[k].substr(0, 300);
-  return out.empty() ? "it said nothing" : out;
+  return out.empty() ? "it printed nothing" : out;
 }
 
 std::string dump_flags(const XlaQuestion& q) {

@@ -68,12 +68,12 @@ void ask_first(const std::string& what, const ReleaseOptions& o) {
   if (o.offline) fail(FailureKind::kUsage, "{} is not here, and --offline says to take nothing from PyPI", what);
   if (o.yes) return;
   if (!::isatty(STDIN_FILENO) || !::isatty(STDERR_FILENO))
-    fail(FailureKind::kUsage, "{} is not here: --yes takes it from PyPI (nobody is there to be asked)", what);
+    fail(FailureKind::kUsage, "{} is not here: --yes takes it from PyPI (no terminal to ask on)", what);
   Progress::clear();
   fmt::print(stderr, "{} is not here. Take it from PyPI into {}? [y/N] ", what, releases_folder());
   std::string answer;
   std::getline(std::cin, answer);
-  if (answer != "y" && answer != "Y" && answer != "yes") fail(FailureKind::kUsage, "not installed, as you said");
+  if (answer != "y" && answer != "Y" && answer != "yes") fail(FailureKind::kUsage, "not installed, as you chose");
 }
 
 std::string last_line(const std::string& text) {
@@ -127,7 +127,7 @@ Interpreter release_interpreter(const std::string& version, const std::string& p
   const bool here = fs::exists(marker(folder, "cpu"), error);
   const std::vector<std::string> plugins = plugins_of(platform, version);
   ask_first(
-      here ? fmt::format("{} beside jaxlib {}", fmt::join(plugins, ", "), version)
+      here ? fmt::format("{} next to jaxlib {}", fmt::join(plugins, ", "), version)
            : fmt::format("jaxlib {} (some 400 MB{})", version, plugins.empty() ? "" : ", its plugin as much again"),
       o);
   TemporaryFolder scratch;

@@ -157,7 +157,7 @@ class ElidedConstants::Follower {
     for (InstId i : elided) {
       auto at = known_[stage]->find(m.inst_name(i));
       if (at == known_[stage]->end() || !same_array(m.u()[at->second.value.shape], m.shape(i)))
-        fail(FailureKind::kUnsupported, "{}: nothing tells the value of constant {}, which is elided ({{...}})",
+        fail(FailureKind::kUnsupported, "{}: nothing records the value of constant {}, which is elided ({{...}})",
              paths_[stage], m.inst_name(i));
       fill(m, i, at->second.value);
     }
@@ -194,7 +194,7 @@ class ElidedConstants::Follower {
               users.surely_read(i))
             continue;
           begin_anew(bad, fmt::format("constant {}, which is elided ({{...}}), is new, and what its readers had in its "
-                                      "place cannot be told: made-up values may have been folded into it",
+                                      "place is unknown: made-up values may have been folded into it",
                                       now->inst_name(i)));
           return true;
         }
@@ -234,7 +234,7 @@ class ElidedConstants::Follower {
     }
     for (const std::string& p : problems_) out += "; " + p;
     if (!merged_.empty())
-      out += fmt::format("; taken for equal, for one takes the other's place: {}", fmt::join(merged_, ", "));
+      out += fmt::format("; treated as equal, for one takes the other's place: {}", fmt::join(merged_, ", "));
     if (!inverse_.empty()) out += fmt::format("; taken for {}", fmt::join(inverse_, ", "));
     for (const Anew& a : anew_) out += fmt::format("; {}: {}", name_of(a.stage), a.why);
     return own_ < count_ || !anew_.empty() ? out + "; whole ones are dumped with --xla_dump_large_constants=true" : out;
@@ -366,7 +366,7 @@ class ElidedConstants::Follower {
         if (const Value* own = own_value(k, *now, i)) value = KnownConstant{*own, {}};
       }
       if (!value) {
-        begin_anew(k, fmt::format("nothing tells the value of constant {}, which is elided ({{...}}): it was folded, "
+        begin_anew(k, fmt::format("nothing records the value of constant {}, which is elided ({{...}}): it was folded, "
                                   "or taken from elsewhere, out of values that are not known",
                                   now->inst_name(i)));
         value = made_up(k, *now, i);

@@ -169,7 +169,7 @@ Judge make_judge(const JudgeOptions& o, const Module& first, const Session* sess
       return Judgement{Verdict::kGood, ""};
     };
   }
-  HLO_CHECK(session, "a judge that runs modules needs inputs");
+  HLO_CHECK(session, "a comparison that runs modules needs inputs");
   if (o.slower > 0) {
     double limit = best_time(o, first, *session) * o.slower;
     return [o, limit, session](const Module& m) {
@@ -184,7 +184,7 @@ Judge make_judge(const JudgeOptions& o, const Module& first, const Session* sess
     for (const OutputComparison& d : c.outputs)
       if (c.equal && behind_edge && d.relative > d.tolerance)
         return Judgement{Verdict::kUnknown, fmt::format("{} is off by {:.3g}, {:.3g} is allowed, and f64 cannot tell "
-                                                        "behind rounding at a discontinuity",
+                                                        "after rounding at a discontinuity",
                                                         d.name, d.relative, d.tolerance)};
     if (c.equal) return good_within(c);
     const OutputComparison& d = *c.first_difference();

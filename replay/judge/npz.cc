@@ -90,7 +90,7 @@ class NpyHeader {
       }
     }
     spaces();
-    if (at_ != text_.size()) return bad("its header goes on behind its dictionary");
+    if (at_ != text_.size()) return bad("its header continues after its dictionary");
     if (!fields[0] || !fields[1] || !fields[2]) return bad("its header lacks a field");
     return true;
   }

@@ -192,7 +192,7 @@ InstId same_computation(const hlo::Module& m, InstId of, const std::shared_ptr<M
   const InstId id(value.id());
   if (!m.alive(id)) fail(FailureKind::kUsage, "instruction {} has been removed", id.value);
   if (m.parent(id) != m.parent(of))
-    fail(FailureKind::kUsage, "{} stands in computation {}, {} in {}", m.inst_name(id), m.comp_name(m.parent(id)),
+    fail(FailureKind::kUsage, "{} is in computation {}, {} in {}", m.inst_name(id), m.comp_name(m.parent(id)),
          m.inst_name(of), m.comp_name(m.parent(of)));
   return id;
 }

@@ -418,7 +418,7 @@ BisectResult Recording::bisect(const BisectOptions& options) const {
     hlo::Progress progress("bisecting " + b.r.module_name);
     JudgementFile memory("", "");
     std::map<size_t, hlo::Judgement> known;
-    known[0] = {hlo::Verdict::kGood, "the stage that the others are held against"};
+    known[0] = {hlo::Verdict::kGood, "the stage that the others are compared with"};
     return told(
         b, c,
         search(c.row, make_judge(how, *first, &session), memory, search_options(options, progress), std::move(known)));

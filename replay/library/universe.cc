@@ -7,7 +7,7 @@ thread_local char t_mark;
 uintptr_t this_thread() { return reinterpret_cast<uintptr_t>(&t_mark); }
 
 constexpr const char* kTwoThreads =
-    "another thread works in this universe: one at a time may; give each thread a Universe of its own, or lock";
+    "another thread works in this universe: one at a time may; give each thread its own Universe, or lock";
 
 }  // namespace
 
@@ -58,7 +58,7 @@ Editing::Editing(ModuleBody& body) : working_(*body.universe) {
 void require_same(const UniverseBody& a, const UniverseBody& b) {
   if (&a != &b)
     refuse(ErrorKind::usage,
-           "the two lie in different universes: parse them into one, or take one over with copied_into()");
+           "the two are in different universes: parse them into one, or take one over with copied_into()");
 }
 
 }  // namespace hlo::api

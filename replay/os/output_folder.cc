@@ -94,7 +94,7 @@ void finish_replacing(const std::string& real) {
     if (there)
       clear_replaced(old, real);
     else if (may_fork())  // a program of ours, which may speak
-      complain("warning: a run that was killed has left what lay in " + printable(real) + " in " + printable(old));
+      complain("warning: a run that was killed has left what was in " + printable(real) + " in " + printable(old));
   });
 }
 
@@ -253,7 +253,7 @@ std::string OutputFolder::swap_with(const Target& target) {
   } catch (const Failure&) {
     // Back, unless another one has taken the name: then it lies beside.
     if (::mkdir(target.real.c_str(), 0777) == 0 && ::rename(old.c_str(), target.real.c_str()) == 0) throw;
-    fail(FailureKind::kUsage, "{} was made anew meanwhile; what lay there is kept in {}", path_, old);
+    fail(FailureKind::kUsage, "{} was made again meanwhile; what was there is kept in {}", path_, old);
   }
   return old;
 }

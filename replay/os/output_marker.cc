@@ -140,7 +140,7 @@ std::optional<std::set<std::string>> own_files(const std::string& folder, std::s
   const nlohmann::json marker = json_in_folder(folder, kMarkerFile);
   const auto files = marker.is_object() ? marker.find("files") : marker.end();
   if (!marker.is_object() || files == marker.end() || !files->is_array()) {
-    *why = fmt::format("its {} cannot be read, which would tell what hlo-replay made", kMarkerFile);
+    *why = fmt::format("its {} cannot be read, which would list what hlo-replay made", kMarkerFile);
     return std::nullopt;
   }
   const auto version = marker.find("version");

@@ -13,14 +13,14 @@ class StageCheck {
     const std::vector<CompId> all = m_.computations();
     listed_.assign(m_.comp_slots(), false);
     for (CompId c : all) {
-      if (listed_[c.value]) refuse(m_.comp_name(c), "stands there twice");
+      if (listed_[c.value]) refuse(m_.comp_name(c), "is there twice");
       listed_[c.value] = true;
     }
     if (!m_.entry().valid() || m_.entry().value >= m_.comp_slots() || !listed_[m_.entry().value])
       refuse("the module", "has no entry");
     for (CompId c : all) members(c);
     for (uint32_t i = 0; i < m_.inst_slots(); ++i)
-      if (m_.alive(InstId(i)) && !seen_[i]) refuse(m_.inst_name(InstId(i)), "stands in no computation");
+      if (m_.alive(InstId(i)) && !seen_[i]) refuse(m_.inst_name(InstId(i)), "is in no computation");
     for (CompId c : all) {
       for (InstId i : m_.comp(c).order) instruction(i);
       order(c);

@@ -17,9 +17,9 @@ struct KindRow {
 
 constexpr KindRow kKindRows[] = {
     {FileKind::kLlvmIr, "LLVM IR of kernels",
-     "`hlo-replay diff FILE OTHER.ll` compares two; the module that it was made of is the .txt beside it", true},
+     "`hlo-replay diff FILE OTHER.ll` compares two; the module that it was compiled from is the .txt next to it", true},
     {FileKind::kPtx, "PTX, kernels of a GPU",
-     "`hlo-replay occupancy FILE` tells what they need, `hlo-replay diff FILE OTHER.ptx` compares two", true},
+     "`hlo-replay occupancy FILE` shows what they need, `hlo-replay diff FILE OTHER.ptx` compares two", true},
     {FileKind::kMlir, "MLIR (StableHLO, MHLO or another dialect)",
      "MLIR is not read here, but a jaxlib that is installed takes it: `hlo-replay convert FILE OUT.hlo "
      "--engine=installed`, `hlo-replay replay FILE --engine=installed`. Or XLA_FLAGS='--xla_dump_to=DIR "
@@ -36,36 +36,36 @@ constexpr KindRow kKindRows[] = {
      true},
     {FileKind::kFusionDump, "XLA's decisions of fusion", "`hlo-replay explain DIR --why-not A B` reads it", true},
     {FileKind::kSettings, "XLA's own settings (configuration, target or autotuning)",
-     "`hlo-replay diff FILE OTHER` compares two; the module is the .txt beside it", true},
+     "`hlo-replay diff FILE OTHER` compares two; the module is the .txt next to it", true},
     {FileKind::kMetadata, "XLA's account of the passes that ran", "`hlo-replay DIR` reads it with the folder", true},
     {FileKind::kGraphDef, "a TensorFlow GraphDef",
      "`hlo-replay convert FILE graph.png` draws it, `hlo-replay diff FILE OTHER.pbtxt` compares two, `hlo-replay link "
      "--graph=FILE` takes it for edges between clusters",
      true},
     {FileKind::kTrace, "a trace of events (chrome://tracing, Perfetto)",
-     "`hlo-replay profile FILE DIR` joins it to modules, `hlo-replay explain DIR INSTRUCTION --trace=FILE` tells an "
+     "`hlo-replay profile FILE DIR` joins it to modules, `hlo-replay explain DIR INSTRUCTION --trace=FILE` shows an "
      "instruction's time, `hlo-replay diff --profile FILE OTHER.json` compares two",
      true},
     {FileKind::kTable, "a table of a profiler",
-     "`hlo-replay explain DIR INSTRUCTION --trace=FILE` tells an instruction's time, `hlo-replay diff --profile FILE "
+     "`hlo-replay explain DIR INSTRUCTION --trace=FILE` shows an instruction's time, `hlo-replay diff --profile FILE "
      "OTHER` compares two",
      true},
     {FileKind::kProfile, "a profile of TensorBoard (XSpace)",
-     "`hlo-replay profile FILE` tells where the time went, FILE:MODULE is a module of it", false},
-    {FileKind::kLog, "a log of XLA", "`hlo-replay open FILE` tells the passes and failures that it has", true},
+     "`hlo-replay profile FILE` shows where the time went, FILE:MODULE is a module of it", false},
+    {FileKind::kLog, "a log of XLA", "`hlo-replay open FILE` lists the passes and failures that it has", true},
     {FileKind::kTorchGraph, "graphs of torch_xla in its own notation",
      "XLA_SAVE_TENSORS_FMT=hlo writes HLO in its place, which every command takes", true},
     {FileKind::kBinaryGraphDef, "a TensorFlow GraphDef in binary form",
      "TF_DUMP_GRAPH_FMT=TXT writes .pbtxt, which `hlo-replay DIR`, convert, diff and link take", false},
     {FileKind::kArrays, "numpy arrays",
      "`hlo-replay exec MODULE --inputs=FILE` takes them, `hlo-replay compare FILE OTHER` compares two", false},
-    {FileKind::kRecording, "the table of contents of a recording", "`hlo-replay DIR` opens the folder that it lies in",
+    {FileKind::kRecording, "the table of contents of a recording", "`hlo-replay DIR` opens the folder that it is in",
      true},
     {FileKind::kDot, "a graph for Graphviz",
      "`hlo-replay convert FILE graph.png` draws it; a folder of hlo_graph_N.dot opens with `hlo-replay DIR`", true},
-    {FileKind::kPage, "a page for a browser", "the module is the .txt or .hlo.pb beside it", true},
-    {FileKind::kPicture, "a picture", "the module is the .txt or .hlo.pb beside it", false},
-    {FileKind::kMachineCode, "machine code", "the module that it was made of is the .txt beside it", false},
+    {FileKind::kPage, "a page for a browser", "the module is the .txt or .hlo.pb next to it", true},
+    {FileKind::kPicture, "a picture", "the module is the .txt or .hlo.pb next to it", false},
+    {FileKind::kMachineCode, "machine code", "the module that it was compiled from is the .txt next to it", false},
     {FileKind::kEmpty, "empty", "nothing was written into it", true},
 };
 

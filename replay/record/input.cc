@@ -197,7 +197,7 @@ Loaded load_part(const Input& input, size_t which, const LoadOptions& options) {
       if (!looks_like_excerpt(part)) throw;
       throw SyntaxFailure(
           std::string(e.what()) +
-              "\n  hint: an excerpt? --permissive (permissive=True) reads what is there and tells what is "
+              "\n  hint: an excerpt? --permissive (permissive=True) reads what is there and reports what is "
               "missing",
           e.entries());
     }

@@ -206,7 +206,7 @@ std::vector<Recording> open_folder(const std::string& folder) {
   if (!fs::is_directory(folder, error)) {
     if (is_packed_folder(folder, "")) fail(FailureKind::kUnsupported, "{} {}", folder, kPackedFolder);
     fail(FailureKind::kIo, "{} is not a folder{}", folder,
-         fs::is_regular_file(folder, error) ? "; of a module by itself tell cost, memory, summary, view, print" : "");
+         fs::is_regular_file(folder, error) ? "; of a module by itself use cost, memory, summary, view, print" : "");
   }
   Progress progress("reading folder " + folder);
   std::vector<Recording> out = fs::exists(folder + "/recording.json", error) ? open_ours(folder) : open_xla(folder);

@@ -28,7 +28,7 @@ std::string sizes_left(const Module& m) {
       if (m.op(i) != Opcode::SetDimensionSize && !(m.shape(i).is_array() && m.shape(i).is_dynamic())) continue;
       return fmt::format(
           "{} ({}) keeps a size that is known at run time only: dynamic_padder did not make values of it, and no pass "
-          "behind it looks into it",
+          "after it looks into it",
           m.inst_name(i), op_text(m.op(i)));
     }
   return {};

@@ -179,7 +179,7 @@ Timeline read_timeline(std::string_view text, const std::string& label) {
   if (static_cast<int64_t>(text.size()) > available_memory().bytes / kGrowth)
     fail(FailureKind::kUnsupported,
          "{}: {} MB of trace events are too many for this machine's memory; the .xplane.pb "
-         "beside it takes less",
+         "next to it takes less",
          label, text.size() >> 20);
   return read_events(text, label);
 }

@@ -244,7 +244,7 @@ class BatchMarks {
     size_t t = 0;
     while (size_ > 1 && t < to.size() && to_sizes[t] == 1) ++t;
     if (!first || t == to.size() || to_sizes[t] % size_)
-      fail(FailureKind::kUnsupported, "{}: the batch lies in the middle of what the reshape takes apart or together",
+      fail(FailureKind::kUnsupported, "{}: the batch is in the middle of what the reshape takes apart or together",
            m_.inst_name(r.inst));
     return marked_[dims_.group(to[t])] = true;
   }

@@ -268,7 +268,7 @@ class CompilationsOfLog {
 
   // What is left belongs to no compilation that the log ends.
   void finish() {
-    for (const auto& [module, at] : open_) out_[at].notes.emplace_back("no line tells that it ended");
+    for (const auto& [module, at] : open_) out_[at].notes.emplace_back("no line says that it ended");
     if (table_) give_table(&begun("", table_->line));
     for (LogAlarm& a : alarms_) {
       const bool named = a.what.starts_with(kCompilingAlarm);
@@ -280,7 +280,7 @@ class CompilationsOfLog {
     if (pending_.empty()) return;
     CompileTime& c = begun("", pending_.front().timer->line);
     c.notes.emplace_back(
-        "these could be of several modules that were compiled at once, or of one whose end is not told");
+        "these could be of several modules that were compiled at once, or of one whose end is not recorded");
     c.gpu = gpu_;
     for (const Pending& p : pending_)
       add(&c, {p.name.phase, p.name.kernel.empty() ? p.name.module : p.name.kernel, p.timer->seconds, 1, "log"});

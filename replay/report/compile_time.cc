@@ -170,7 +170,7 @@ CompileTime compile_time(const Recording& r) {
   if (times.why_not.empty() && std::any_of(r.other_files.begin(), r.other_files.end(), [](const std::string& f) {
         return f.ends_with(".ttir.txt") || f.ends_with(".mlir-passes.log");
       }))
-    out.notes.push_back("printing what the emitters do (--xla_dump_emitter_re) may be most of the time behind HLO");
+    out.notes.push_back("printing what the emitters do (--xla_dump_emitter_re) may be most of the time below HLO");
   out.gpu = std::any_of(r.other_files.begin(), r.other_files.end(), [](const std::string& f) {
     return f.find("gpu_after_optimizations") != std::string::npos || f.ends_with(".ptx");
   });
@@ -226,7 +226,7 @@ std::vector<std::string> not_told_of(const CompileTime& t) {
 std::string compile_time_in_words(const Recording& r) {
   const WrittenTimes times = written_times(r);
   if (!times.why_not.empty() || times.behind < 0) return {};
-  return fmt::format("compiled in {}{}, by the times of its files: {} up to the last stage, {} behind HLO",
+  return fmt::format("compiled in {}{}, by the times of its files: {} up to the last stage, {} below HLO",
                      times.whole_seconds ? "about " : "", time_text(times.passes + times.behind),
                      time_text(times.passes), time_text(times.behind));
 }

@@ -132,7 +132,7 @@ class EmittedJoiner {
       if (once.size() != t.parameters.size())
         refuse(
             "{} has {} parameters, {} has {} operands and results: it is another module's, or takes what the dump "
-            "does not tell",
+            "does not record",
             t.kernel, t.parameters.size(), t.instruction, t.arguments.size());
       t.arguments = std::move(once);
     }
@@ -149,7 +149,7 @@ std::string wanted_file(const Recording& r, const std::string& name) {
   bool missing = false;
   if (std::string why = why_not_confined(r.folder, name, &missing); !why.empty())
     fail(missing ? FailureKind::kUsage : FailureKind::kIo,
-         "--kernels=dump: {}/{}: {}; it is written with --xla_dump_to beside the final module", r.folder, name, why);
+         "--kernels=dump: {}/{}: {}; it is written with --xla_dump_to next to the final module", r.folder, name, why);
   return read_confined(r.folder, name);
 }
 
@@ -168,7 +168,7 @@ XlaSlices::XlaSlices(const Module& m, BufferFile file, const std::string& label)
         fail(FailureKind::kIo, "{}: {} ({} bytes at {}) leaves allocation {}, which has {}", label,
              with_shape_index(v.instruction, v.index), v.size, v.offset, a.number, a.size);
       if (!places_.emplace(std::pair(v.instruction, v.index), XlaSlice{k, v.offset, v.size}).second)
-        fail(FailureKind::kIo, "{}: {} stands there twice", label, with_shape_index(v.instruction, v.index));
+        fail(FailureKind::kIo, "{}: {} is there twice", label, with_shape_index(v.instruction, v.index));
     }
   }
   for (CompId c : m.nonfusion_computations())

@@ -281,7 +281,7 @@ std::vector<std::string> expected_in_words(const ExpectedTime& e, const DeviceSp
   if (e.host_bound) how += "; the host launches no faster";
   out.push_back(fmt::format("expected: {} of kernels, {} between them ({}), {} for the call itself",
                             rough_text(e.kernels, 3), rough_text(e.between, 3), how, rough_text(e.call, 3)));
-  out.push_back(fmt::format("  it rests on kernels that ran on an {}{}:", kExpectedCard,
+  out.push_back(fmt::format("  it is based on kernels that ran on an {}{}:", kExpectedCard,
                             e.scaled ? fmt::format(", scaled by the rates of a data sheet ({})", device.name) : ""));
   for (const ExpectedBase& b : e.rests_on)
     if (b.seconds >= kTold * e.kernels || b.general) out.push_back("    " + base_in_words(b));

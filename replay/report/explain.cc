@@ -122,7 +122,7 @@ class Tracer {
     // Out of a call it says where it was called from, too.
     if (own.ends_with("/" + source) || source.empty()) source = own, stack = kernel_source_stack(m, i);
     if (from.empty()) {
-      e.what = born == 0 ? "stands there from the start" : "appears";
+      e.what = born == 0 ? "is there from the start" : "appears";
       add_rules(e, born, i, i);
     } else {
       const Module& was = module(born - 1);
@@ -130,7 +130,7 @@ class Tracer {
       std::string names;
       for (size_t k = 0; k < from.size() && k < 6; ++k) names += (k ? ", " : "") + std::string(was.inst_name(from[k]));
       if (from.size() > 6) names += fmt::format(" and {} more", from.size() - 6);
-      e.what = fmt::format("{} {}", was.op(from[0]) == module(born).op(i) ? "was" : "made of", names);
+      e.what = fmt::format("{} {}", was.op(from[0]) == module(born).op(i) ? "was" : "made from", names);
       add_rules(e, born, from[0], i);
     }
     events.push_back(std::move(e));
@@ -324,14 +324,14 @@ class Tracer {
     if (!lineage_.decided(k, i)) {
       e.what = "unknown: nothing says what became of it";
     } else if (was.users(i).empty()) {
-      e.what = "gone: nobody used it";
+      e.what = "gone: it had no users";
     } else {
       InstId user, place;
       std::tie(user, place) = replaced_user(k, i);
       e.what = "gone, with what used it";
       if (place.valid()) {
         const Module& now = module(k);
-        e.what = fmt::format("gone with {}, in whose place {} stands", was.inst_name(user), now.inst_name(place));
+        e.what = fmt::format("gone with {}, replaced by {}", was.inst_name(user), now.inst_name(place));
         e.after = shown(now, place), e.name = now.inst_name(place);
         add_rules(e, k, user, place);
         next.push_back(place);

@@ -165,7 +165,7 @@ std::string how_they_meet(const Module& m, InstId x, InstId y, const std::string
   const std::string a(m.inst_name(x)), b(m.inst_name(y));
   if (m.parent(x) != m.parent(y))
     return fmt::format(
-        "they stand in different computations ({} in {}, {} in {}; stage {}): fusion joins instructions of one", a,
+        "they are in different computations ({} in {}, {} in {}; stage {}): fusion joins instructions of one", a,
         m.comp_name(m.parent(x)), b, m.comp_name(m.parent(y)), stage);
   auto feeds = [&](InstId p, InstId q) {
     auto operands = m.operands(q);
@@ -174,9 +174,8 @@ std::string how_they_meet(const Module& m, InstId x, InstId y, const std::string
   if (feeds(x, y) || feeds(y, x)) return {};
   bool there = leads_to(m, x, y);
   if (there || leads_to(m, y, x))
-    return fmt::format(
-        "{} does not feed {} itself, others stand between them (stage {}): a fusion takes them one by one",
-        there ? a : b, there ? b : a, stage);
+    return fmt::format("{} does not feed {} itself, others are between them (stage {}): a fusion takes them one by one",
+                       there ? a : b, there ? b : a, stage);
   return fmt::format(
       "neither leads to the other (stage {}): only a producer and its consumer are joined, or consumers of one operand",
       stage);
@@ -350,8 +349,8 @@ Meeting meeting(Recording& r, const std::string& a, const std::string& b) {
   const std::vector<const StageRow*> rows = rows_of_stages(r, lineage);
   auto label = [&](size_t k) { return rows[k] ? stage_label(*rows[k]) : fmt::format("stage {}", k); };
   if (both == SIZE_MAX) {
-    out.text = fmt::format("they are never in one stage: {} stands last in {}, {} in {}", a, label(last[0]), b,
-                           label(last[1]));
+    out.text =
+        fmt::format("they are never in one stage: {} is last in {}, {} in {}", a, label(last[0]), b, label(last[1]));
     return out;
   }
   std::unique_ptr<Module> m = lineage.module(both);

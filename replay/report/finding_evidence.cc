@@ -20,8 +20,8 @@ constexpr std::array<PaddingPass, 4> kPaddingPasses = {{
     {"cublas-pad-for-gemms",
      "make the dimension in the model such that the product needs no padding (a multiple of 8)"},
     {"cudnn_pad_for_convolutions", "make the number of features one that tensor cores take (a multiple of 8)"},
-    {"conv-padding-legalization", "its padding is not the same on both sides: one that is needs no kernel of its own"},
-    {"cudnn-conv-padding", "its padding is not the same on both sides: one that is needs no kernel of its own"},
+    {"conv-padding-legalization", "its padding is not the same on both sides: one that is needs no separate kernel"},
+    {"cudnn-conv-padding", "its padding is not the same on both sides: one that is needs no separate kernel"},
 }};
 
 bool f32_operands(const Module& m, InstId i) {
@@ -134,7 +134,7 @@ std::string evidence_text(const ModuleFinding& f) {
   const FindingEvidence& e = f.evidence;
   std::vector<std::string> parts;
   if (e.first_stage.empty())
-    parts.emplace_back("there are no stages that tell where it comes from");
+    parts.emplace_back("there are no stages that show where it comes from");
   else if (e.whose == FindingEvidence::kPass)
     parts.push_back(fmt::format("made by {}{}", e.stage, e.first.empty() ? "" : fmt::format(" of {}", e.first)));
   else if (e.whose == FindingEvidence::kProgram && !e.first.empty())

@@ -81,9 +81,9 @@ std::vector<ModuleFinding> missing_donation(const FindingsInput& in) {
   if (f.others.empty() || f.bytes < 0.01 * all || f.bytes < 1024) return {};
   f.inst = f.others[0];
   f.what = f.others.size() == 1
-               ? fmt::format("{} is not donated, though a result of its shape is made of it", in.in_words(f.inst))
+               ? fmt::format("{} is not donated, though a result of its shape is computed from it", in.in_words(f.inst))
                : fmt::format(
-                     "{} parameters, {} together, are not donated, though results of their shapes are made of "
+                     "{} parameters, {} together, are not donated, though results of their shapes are computed from "
                      "them; the largest: {}",
                      f.others.size(), size_text(f.bytes), in.in_words(f.inst));
   f.advice = "if the caller does not read them afterwards: jax.jit(…, donate_argnums=…)";

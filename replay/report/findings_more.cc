@@ -280,7 +280,7 @@ std::vector<ModuleFinding> scalars_that_widen(const FindingsInput& in, Provenanc
     }
     ModuleFinding& kept = out[at->second];
     kept.what =
-        fmt::format("{} becomes f32 here because it meets an f32 scalar ({}); {} kernels behind it work in f32",
+        fmt::format("{} becomes f32 here because it meets an f32 scalar ({}); {} kernels after it work in f32",
                     type_name(first.shape(first.operand(s.convert, 0)).type), kept.evidence.first, kept.others.size());
   }
   return worth_telling(in, std::move(out));

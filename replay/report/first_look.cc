@@ -76,7 +76,7 @@ LookSection head_of(const ModuleOverview& o, const std::optional<MeasuredRun>& m
       "{}{}{}", r.source == "xla" || o.target.spec_known ? "compiled for " + o.target.in_words() : "for no device",
       shared, o.compile_us < 0 ? "" : fmt::format("; passes took {}", compile_text(o.compile_us)))});
   if (const std::string words = compile_time_in_words(r); !words.empty())
-    out.rows.push_back({words + " (compile-time tells what of)"});
+    out.rows.push_back({words + " (compile-time shows what of)"});
   if (!o.last) {
     out.rows.push_back({fmt::format("its last stage cannot be read: {}", printable(o.unreadable))});
     return out;
@@ -154,8 +154,9 @@ LookSection dearest_of(const ModuleOverview& o, Provenance& stages, const LookOp
   LookSection out;
   const Module& m = *o.last;
   const UserFrames frames = user_frames(m, o.cost);
-  out.heading = run ? "dearest kernels, as measured, and what they need at least (like ones together):"
-                    : "dearest kernels, by the bytes and operations that they need at least (like ones together):";
+  out.heading =
+      run ? "most expensive kernels, as measured, and what they need at least (like ones together):"
+          : "most expensive kernels, by the bytes and operations that they need at least (like ones together):";
   for (const std::string& helper : frames.helpers())
     out.rows.push_back({printable(
         fmt::format("  (most of the time has {}, a helper of several: the lines that call it are shown)", helper))});
@@ -262,7 +263,7 @@ LookSection passes_of(const Recording& r) {
 LookSection findings_of(const Module& m, const std::vector<ModuleFinding>& all, bool frames) {
   LookSection out;
   if (all.empty()) return out;
-  out.heading = "what looks odd:";
+  out.heading = "findings:";
   std::map<std::string, size_t> seen, total;
   std::map<std::string, double> seconds;
   for (const ModuleFinding& f : all) ++total[f.kind], seconds[f.kind] += f.seconds;

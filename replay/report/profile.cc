@@ -136,7 +136,7 @@ std::string trace_json(const Profile& p) {
                       {"ph", "M"},
                       {"pid", 1},
                       {"tid", t + 1},
-                      {"args", {{"name", t == 0 ? std::string("instructions") : fmt::format("beside them {}", t)}}}});
+                      {"args", {{"name", t == 0 ? std::string("instructions") : fmt::format("next to them {}", t)}}}});
   for (const ProfileEvent& e : p.events) {
     const ProfiledInstruction& w = p.what[e.what];
     double us = static_cast<double>(e.end - e.begin) / 1e3;

@@ -149,7 +149,7 @@ class Editing {
     }
     for (InstId i : wide)
       if (!m_.called(i).empty() && m_.op(i) != Opcode::Call && m_.op(i) != Opcode::Reduce)
-        return fmt::format("what is f32 behind it runs through {} ({})", m_.inst_name(i), op_text(m_.op(i)));
+        return fmt::format("what is f32 after it runs through {} ({})", m_.inst_name(i), op_text(m_.op(i)));
     const auto callers = m_.callers();
     for (InstId i : wide)
       if (m_.op(i) == Opcode::Parameter)
@@ -157,7 +157,7 @@ class Editing {
           if (const InstId given = m_.operand(call, static_cast<size_t>(m_.parameter_number(i))); !wide.contains(given))
             return fmt::format("{} is called with other values, too", m_.comp_name(m_.parent(i)));
     for (InstId i : wide) retype(i, type, wide);
-    *words = fmt::format("the scalar and {} instructions behind it are {}", wide.size(), type_name(type));
+    *words = fmt::format("the scalar and {} instructions after it are {}", wide.size(), type_name(type));
     return {};
   }
 
@@ -201,7 +201,7 @@ class Editing {
     if (m_.op(at_) != Opcode::Transpose) return "a pass chose the order: no operation of the program";
     const InstId p = m_.operand(at_, 0);
     if (m_.op(p) != Opcode::Parameter || m_.parent(p) != m_.entry())
-      return "the transposition stands in a computation that is called";
+      return "the transposition is in a computation that is called";
     const Dims by = m_.attrs(at_).ints(Attr::dimensions);
     Dims back(by.size());
     for (size_t k = 0; k < by.size(); ++k) back[static_cast<size_t>(by[k])] = static_cast<int64_t>(k);
@@ -273,9 +273,9 @@ class Editing {
       const int64_t along = a.ints(side ? Attr::lhs_contracting_dims : Attr::rhs_contracting_dims)[0];
       const int64_t classes = m_.shape(table).dims[static_cast<size_t>(along)];
       const int64_t rows = m_.shape(ones).elements_count() / std::max<int64_t>(1, classes);
-      if (side || m_.shape(table).rank() != 2) return "the table is no matrix behind the rows";
+      if (side || m_.shape(table).rank() != 2) return "the table is no matrix after the rows";
       const InstId index = index_of(compare, m_.parent(at_), rows);
-      if (!index.valid()) return "the indices are not at hand where the product stands";
+      if (!index.valid()) return "the indices are not at hand where the product is";
       const int64_t width = m_.shape(table).dims[static_cast<size_t>(1 - along)];
       const InstId flat = make_reshape(m_, index, {rows, 1});
       const AttrsId how = attrs_of(m_.u(), Opcode::Gather,

@@ -156,7 +156,7 @@ void tell_numbers(TuningChange* c) {
     return;
   }
   if (has(c->what, "unknown")) {
-    c->numbers = "unknown: one side does not tell what was chosen", c->most = -1;
+    c->numbers = "unknown: one side does not record what was chosen", c->most = -1;
     return;
   }
   if (s.terms < 2) {
@@ -243,7 +243,7 @@ std::string explains_difference(const TuningComparison& c, double difference) {
     return fmt::format("unknown: of {} kernel{} it is not known what the other choice does to numbers", c.unknown,
                        c.unknown == 1 ? "" : "s");
   if (!c.only_first.empty() || !c.only_second.empty())
-    return "unknown: the two have kernels that the other has not, of which nothing is said here";
+    return "unknown: the two have kernels that the other has not, which are not compared here";
   if (c.changes.empty() || most == 0) return "not explained by what was chosen: no kernel that rounds chose otherwise";
   if (difference <= most)
     return fmt::format(

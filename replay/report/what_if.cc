@@ -102,7 +102,7 @@ void require_passes(const WhatIfChange& c, const std::vector<Step>& steps) {
     HLO_CHECK(pass, "{}", name);
     if (!there.contains(pass)) fail(FailureKind::kUsage, "the pipeline xla-gpu has no pass {}", pass->name);
     if (!pass->run)
-      fail(FailureKind::kUnsupported, "pass {} has no code here, so nothing can be told of the program without it ({})",
+      fail(FailureKind::kUnsupported, "pass {} has no code here, so nothing is known of the program without it ({})",
            pass->name, pass->summary);
   };
   for (const std::string& name : c.disabled) require(name);

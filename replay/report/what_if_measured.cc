@@ -129,7 +129,7 @@ std::string foretold_words(const ForetoldBy& by, bool expect) {
         std::pair(by.kind, "kernels of the same kind"), std::pair(by.all, "all kernels")})
     if (n) of += fmt::format("{}{} ({})", of.empty() ? "" : ", ", what, n);
   if (of.empty()) return {};
-  return fmt::format("foretold: {}, times what was measured over that, of {}",
+  return fmt::format("predicted: {}, times what was measured over that, of {}",
                      expect ? "what is expected" : "what the model says", of);
 }
 

@@ -48,7 +48,7 @@ class CopyReason {
     if (out.empty() && in_entry(from_)) out.push_back(parameter());
     if (out.empty() && m_.op(from_) != Opcode::Parameter) out.push_back(value());
     std::erase(out, "");
-    if (out.empty()) out.push_back("unknown: neither aliasing, nor loops, layouts or results tell why it is there");
+    if (out.empty()) out.push_back("unknown: neither aliasing, nor loops, layouts or results explain why it is there");
     return out;
   }
 
@@ -142,11 +142,11 @@ class CopyReason {
 
   std::string constant() const {
     if (!writers_.empty())
-      return fmt::format("constant: {} writes where its operand lies, and the constant {} must stay as it is",
+      return fmt::format("constant: {} writes where its operand is, and the constant {} must stay as it is",
                          listed(m_, writers_), with_line(m_, from_));
     for (const auto& index : results(copy_))
-      return fmt::format("result: the constant {} is returned as {}, which needs a buffer of its own",
-                         with_line(m_, from_), result_text(index));
+      return fmt::format("result: the constant {} is returned as {}, which needs its own buffer", with_line(m_, from_),
+                         result_text(index));
     return {};
   }
 
@@ -173,9 +173,8 @@ class CopyReason {
     if (old.empty()) old = readers_;
     std::erase(old, update);
     if (old.empty()) return {};
-    return fmt::format(
-        "loop state: {} writes element {} of the state where it lies, and {} reads what was there before",
-        with_line(m_, update), index, listed(m_, old));
+    return fmt::format("loop state: {} writes element {} of the state where it is, and {} reads what was there before",
+                       with_line(m_, update), index, listed(m_, old));
   }
 
   std::vector<InstId> behind(InstId writer, const std::vector<InstId>& readers) const {
@@ -208,13 +207,13 @@ class CopyReason {
     for (const auto& index : results(copy_)) {
       if (donated && donated->output == index) continue;
       return fmt::format(
-          "result: parameter {} is returned as {}, which needs a buffer of its own: the parameter's is "
+          "result: parameter {} is returned as {}, which needs its own buffer: the parameter's is "
           "{}",
           with_line(m_, from_), result_text(index), donated ? "another result's" : "the caller's");
     }
     if (!writers_.empty()) {
       if (!donated)
-        return fmt::format("parameter: {} writes where its operand lies, and {} is the caller's, who did not donate it",
+        return fmt::format("parameter: {} writes where its operand is, and {} is the caller's, who did not donate it",
                            listed(m_, writers_), with_line(m_, from_));
       return overwritten("donated parameter", writers_[0],
                          fmt::format("into the donated buffer of {}", with_line(m_, from_)));
@@ -243,10 +242,9 @@ class CopyReason {
           std::vector<InstId> reads, writes_too;
           find(donor, &reads, &writes_too);
           reads.insert(reads.end(), writes_too.begin(), writes_too.end());
-          return fmt::format(
-              "donated parameter: {} must lie in the buffer of {}, which {} still reads while {} is made",
-              result_text(index), with_line(m_, donor), reads.empty() ? "nothing" : listed(m_, reads),
-              with_line(m_, from_));
+          return fmt::format("donated parameter: {} must be in the buffer of {}, which {} still reads while {} is made",
+                             result_text(index), with_line(m_, donor), reads.empty() ? "nothing" : listed(m_, reads),
+                             with_line(m_, from_));
         }
     }
     if (writers_.empty()) return {};

@@ -92,7 +92,7 @@ std::string why_not_xlas(const std::vector<TimedName>& stages, const std::vector
   if (agrees == true) return "";
   std::vector<TimedName> all = stages;
   all.insert(all.end(), behind.begin(), behind.end());
-  if (all.size() < kFewestFiles) return "too few files tell whether their times are those at which XLA wrote them";
+  if (all.size() < kFewestFiles) return "too few files show whether their times are those at which XLA wrote them";
   // Who copies goes by names.
   std::stable_sort(all.begin(), all.end(), [](const TimedName& x, const TimedName& y) { return x.file < y.file; });
   if (std::is_sorted(all.begin(), all.end(), later))

@@ -154,7 +154,7 @@ class SizeRules::Reader {
         return constant_rule();
       case Opcode::RngBitGenerator:
         // How many there are decides which bits are whose.
-        return keep_all("is made of random bits");
+        return keep_all("is computed from random bits");
       case Opcode::RaggedAllToAll:
         return keep_all("goes where numbers say that are data");
       case Opcode::Divide:
@@ -304,7 +304,7 @@ class SizeRules::Reader {
     const AttrSet& a = m_.attrs(i_);
     const auto* labels = a.get<DimLabels>(Attr::dim_labels);
     const auto* window = a.get<Window>(Attr::window);
-    if (!labels) return keep_all("is convolved in a way that is not told");
+    if (!labels) return keep_all("is convolved in a way that is not recorded");
     auto at = [](const Dims& dims, int64_t d) { return dims[static_cast<size_t>(d)]; };
     for (size_t k = 0; window && k < labels->input_spatial.size(); ++k)
       window_rule(window->dims[k], at(input, labels->input_spatial[k]), window->dims[k].size,
@@ -337,7 +337,7 @@ class SizeRules::Reader {
     if ((target == "TopK" || target == "__gpu$TopK") && m_.shape(i_).is_tuple())
       return less(u_[m_.shape(i_).elements[0]].dims.back(), in(0).back(), "is a choice of the first");
     if (!is_library_target(target) || target == "__cublas$lt$matmul$mx" || target == "__cublas$lt$groupedMatmul")
-      keep_all("goes through a call whose sizes nobody tells");
+      keep_all("goes through a call of unknown sizes");
   }
 
   // What two constants come to when they are folded is a number of its own, and nobody would know it again but where

@@ -289,7 +289,7 @@ class StateSearch {
     JudgementFile nowhere("", "");
     BisectOptions options;
     return search(row, [&](const Module& m) { return judged(m); }, nowhere, options,
-                  {{0, {Verdict::kGood, "what the others are held against"}}});
+                  {{0, {Verdict::kGood, "what the others are compared with"}}});
   }
 
  private:
@@ -336,12 +336,12 @@ std::string outcome_text(const Bisection& b) {
   std::string why;
   for (const auto& [k, j] : b.judged)
     if (j.verdict == Verdict::kUnknown && why.empty())
-      why = fmt::format("; state {} could not be judged: {}", k, j.detail);
+      why = fmt::format("; state {} could not be compared: {}", k, j.detail);
   switch (b.outcome) {
     case Bisection::kAllGood:
-      return "all states that were judged give the same results" + why;
+      return "all states that were compared give the same results" + why;
     case Bisection::kUnknown:
-      return "no state behind the first could be judged" + why;
+      return "no state after the first could be compared" + why;
     default:
       return "the search ended early" + why;
   }

@@ -95,14 +95,14 @@ uint32_t PageSession::rewrites_of(uint32_t number, size_t row) {
     fail(FailureKind::kUsage, "module {} has no row {}: it has {}", number, row, m.recording.rows.size());
   const StageRow& r = m.recording.rows[row];
   if (m.kind == PageModule::Kind::kRecording && m.recording.source != "hlo-replay")
-    fail(FailureKind::kUnsupported, "{} was run by XLA, whose dump does not tell its rewrites", r.name());
+    fail(FailureKind::kUnsupported, "{} was run by XLA, whose dump does not record its rewrites", r.name());
   const PassInfo* pass = r.kind == StageRow::kPass ? find_pass(r.pass) : nullptr;
   if (!pass || !pass->run) fail(FailureKind::kUsage, "row {} ({}) is no run of a pass", row, r.name());
   if (r.rewrites < 1) fail(FailureKind::kUsage, "{} made no rewrite in row {}", r.name(), row);
   int before = -1;
   for (size_t k = 0; k < row; ++k)
     if (m.recording.rows[k].stage >= 0) before = m.recording.rows[k].stage;
-  if (before < 0) fail(FailureKind::kUsage, "the state in front of row {} could not be read", row);
+  if (before < 0) fail(FailureKind::kUsage, "the state before row {} could not be read", row);
   const StateRef origin{number, static_cast<uint32_t>(before)};
   for (uint32_t k = 0; k < modules_.size(); ++k) {
     const PageModule& other = *modules_[k];

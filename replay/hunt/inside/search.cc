@@ -40,7 +40,7 @@ class Row {
  public:
   Row(std::unique_ptr<Inside> inside, InsideSearch* out) : inside_(std::move(inside)), out_(out) {
     out_->operations_first = inside_->numbers().count.operations;
-    out_->found.judged[0] = {Verdict::kGood, "the stage that the others are held against"};
+    out_->found.judged[0] = {Verdict::kGood, "the stage that the others are compared with"};
     out_->found.outcome = Bisection::kAllGood;
   }
   Judgement look(size_t k, const Module& m, std::shared_ptr<StageModule> module) {

@@ -80,10 +80,10 @@ bool divides(const Module& before, const Module& now) {
 void take_devices(int64_t count, DeviceClasses& devices) {
   if (count == 1) return;
   if (count > kMostDevicesHere)
-    fail(FailureKind::kUnsupported, "programs for {} devices are not judged by chosen elements, at most {}", count,
+    fail(FailureKind::kUnsupported, "programs for {} devices are not compared at chosen elements, at most {}", count,
          kMostDevicesHere);
   if (devices.devices() != 1 && devices.devices() != count)
-    fail(FailureKind::kUnsupported, "a stage for {} devices behind one for {}", count, devices.devices());
+    fail(FailureKind::kUnsupported, "a stage for {} devices after one for {}", count, devices.devices());
   devices.set_devices(count);
 }
 

@@ -179,7 +179,7 @@ ExprTree ExpressionWalk::operation(InstId i, const std::vector<ExprTree>& operan
   const bool number = op == Opcode::PartitionId || op == Opcode::ReplicaId;
   if ((kind == OpClass::Collective || number) && op != Opcode::RaggedAllToAll) return message(i, operands);
   if (kind == OpClass::Io || m_.shape(i).is_dynamic())
-    fail(FailureKind::kUnsupported, "{}: {} cannot be judged by chosen elements", m_.inst_name(i), op_text(m_.op(i)));
+    fail(FailureKind::kUnsupported, "{}: {} cannot be compared at chosen elements", m_.inst_name(i), op_text(m_.op(i)));
   const bool one = m_.shape(i).is_array() && operands.size() >= 1 && operands[0].id != kNoExpr;
   if (one && kind == OpClass::Move)
     if (ExprId v = all_.moved(m_, i, operands[0].id); v != kNoExpr) {
@@ -364,7 +364,7 @@ void ExpressionWalk::trip(InstId loop, const ExprTree& init, LoopState* s) {
   s->formal.clear(), s->then.clear();
   state.leaves(&s->formal), next.leaves(&s->then);
   if (s->begin.size() != s->formal.size() || s->begin.size() != s->then.size() || s->goes_on.id == kNoExpr)
-    fail(FailureKind::kUnsupported, "{}: the loop's state has another form behind a trip", m_.inst_name(loop));
+    fail(FailureKind::kUnsupported, "{}: the loop's state has another form after an iteration", m_.inst_name(loop));
 }
 
 // Counters that begin and go on alike are one. At first all are taken for one that begin with the same, and those that

@@ -121,7 +121,7 @@ ElementPlan plan_bitcast(const ElementOperation& o, const Elements& at, ElementS
     return no_plan("a bitcast to elements of another size");
   if (has_tiles(from) || has_tiles(to)) {
     if (from.layout.rest.starts_with("T(") != to.layout.rest.starts_with("T(") && from.elements_count() > 1)
-      return no_plan("a bitcast between an array in tiles and one whose tiles are not told");
+      return no_plan("a bitcast between an array in tiles and one whose tiles are not recorded");
     const std::optional<TiledOrder> operand = TiledOrder::of(from), result = TiledOrder::of(to);
     if (!operand || !result) return no_plan("a bitcast of a layout whose order in memory is unknown");
     if (operand->same_as(*result)) return plan_same(o, 0, at, source);

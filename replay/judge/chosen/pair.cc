@@ -175,7 +175,7 @@ ExprId ByElements::Pair::met(ExprId e, InstId by, const Expr::View* order) {
   }
   if (x.kind == Expr::kLoop) return unsure("a loop whose trips compute in another way");
   Set leaves;
-  if (!known_leaves(e, &leaves)) return unsure("it is made of what has no elements of its own");
+  if (!known_leaves(e, &leaves)) return unsure("it is computed from what has no elements");
   if (in_vain_ > kMostInVain) return why_[e] = "too much before it was not compared", e;
   std::vector<ExprId> with;
   for (const Counterpart& c : named) with.push_back(c.e);
@@ -562,7 +562,7 @@ ElementsStage ByElements::Pair::judged(const ExprStage& now) {
                           assumed_.size() > 1 ? fmt::format(" and {} more", assumed_.size() - 1) : "",
                           a.why.empty() ? "" : ": ", a.why);
   } else {
-    out.why = fmt::format("{} of {} outputs are not made of what the stage before has{}{}",
+    out.why = fmt::format("{} of {} outputs are not computed from what the stage before has{}{}",
                           out.outputs - out.outputs_same, out.outputs, unsure_.empty() ? "" : ": ", unsure_);
   }
   return out;

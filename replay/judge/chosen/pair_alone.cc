@@ -399,7 +399,7 @@ bool ByElements::Pair::differs_by_operand(const Beginning& b, ElementsFinding* t
 bool ByElements::Pair::differs_dearly(ExprId e, ExprId before, int depth, ElementsFinding* told) {
   const Expr x = s_.all[e], y = s_.all[before];
   auto made_of = [&](ExprId now, ExprId was) {
-    told->words = fmt::format("is made of {} instead of {}", name(now), name(was));
+    told->words = fmt::format("is computed from {} instead of {}", name(now), name(was));
     return true;
   };
   const bool operations = x.kind == Expr::kOperation && y.kind == Expr::kOperation && x.leaf == y.leaf &&

@@ -33,7 +33,7 @@ ExprTree ExpressionWalk::message_result(InstId i, const std::vector<ExprTree>& o
   const Opcode op = m_.op(i);
   std::string why;
   auto refuse = [&] {
-    fail(FailureKind::kUnsupported, "{}: {} cannot be judged by chosen elements: {}", m_.inst_name(i), op_text(op),
+    fail(FailureKind::kUnsupported, "{}: {} cannot be compared at chosen elements: {}", m_.inst_name(i), op_text(op),
          why);
   };
   why = "operands that are no arrays, or dynamic ones";
