@@ -357,6 +357,9 @@ def one_recording(tmp):
     expect("one noun", type(recorded) is hlo.Recording and type(recorded.stages[0]) is hlo.Stage and isinstance(recorded.stages[0].module, hlo.Module))
     told = recorded.captured
     expect("what is kept", told.versions["jax"] == jax.__version__ and told.kept == "all" and told.table()["name"] == ["p0"], told)
+    expect("its arguments", np.array_equal(told.arguments()["p0"], np.arange(4.0, dtype=np.float32)) and told.arguments(recorded.number), told.arguments())
+    low = hj.record(lambda a: a + a, x4.astype(jnp.bfloat16)).captured
+    expect("narrow types in their own", low.arguments()["p0"].dtype == jnp.bfloat16, low.arguments())
     stem = f"module_{recorded.number:04}.jit_f"
     expect("its files", all((tmp / "kept" / (stem + end)).exists() for end in (".arguments.npz", ".stablehlo.mlir")), list((tmp / "kept").iterdir()))
     again = hlo.open(tmp / "kept")

@@ -37,6 +37,23 @@ class Captured:
     calls: list[dict[str, Any]]
     notes: list[str]
     data: dict[str, Any] = field(repr=False)
+    keeps: Any = field(default=None, repr=False)  # whose end removes the files
+
+    def arguments(self, number: int | None = None) -> dict[str, Any]:
+        """What a module's parameters were given in its first call: arrays p0, p1 … of numpy. number: XLA's of the module;
+        left out where one was called. Raises hlo.UsageError where they were not kept."""
+        return _read_arrays(self.folder, self._call(number), "arguments")
+
+    def results(self, number: int | None = None) -> dict[str, Any]:
+        """What that call gave: o0, o1 … ."""
+        return _read_arrays(self.folder, self._call(number), "results")
+
+    def _call(self, number: int | None) -> dict[str, Any]:
+        found = [c for c in self.calls if number is None or c["number"] == number]
+        if len(found) != 1:
+            raise UsageError(f"{len(found) or 'no'} first calls fit; numbers of modules are "
+                             + ", ".join(str(c["number"]) for c in self.calls))
+        return found[0]
 
     def table(self) -> Table:
         """Arguments and results of the first calls, as columns: module, number, name, shape, dtype, bytes, kept."""
@@ -49,7 +66,7 @@ class Captured:
         return f"<Captured: jax {jax} on {len(self.devices)} devices ({self.platform.get('name', '?')}), {len(self.calls)} calls>"
 
 
-def read_captured(folder: pathlib.Path) -> Captured | None:
+def read_captured(folder: pathlib.Path, keeps: Any = None) -> Captured | None:
     """What capture.json of the folder says; None where there is none. Raises hlo.InputError where it is damaged or of
     another release."""
     file = folder / "capture.json"
@@ -62,7 +79,7 @@ def read_captured(folder: pathlib.Path) -> Captured | None:
             raise InputError(f"{file} was written by another release: it is version {version}, this package reads "
                              f"version {VERSION}")
         return Captured(folder, data["program"], data["versions"], data["flags"], data["jax_config"], data["platform"],
-                        data["devices"], data["process"], data["kept"], data["calls"], data["notes"], data)
+                        data["devices"], data["process"], data["kept"], data["calls"], data["notes"], data, keeps)
     except (ValueError, KeyError, TypeError) as e:
         if isinstance(e, InputError):
             raise
@@ -92,7 +109,7 @@ def fingerprint(text: str) -> str:
     return hashlib.sha256(body.encode()).hexdigest()[:16]
 
 
-def read_arrays(folder: pathlib.Path, call: Mapping[str, Any], what: str) -> dict[str, Any]:
+def _read_arrays(folder: pathlib.Path, call: Mapping[str, Any], what: str) -> dict[str, Any]:
     """Arrays of a call, by name (p0, o0 …), in their own types."""
     import numpy as np
 
@@ -100,13 +117,14 @@ def read_arrays(folder: pathlib.Path, call: Mapping[str, Any], what: str) -> dic
     if not name or "/" in name:
         raise UsageError(f"the {what} of {call['module']} were not kept")
     out: dict[str, Any] = {}
-    with np.load(folder / name, allow_pickle=False) as held:
-        for told in call[what]:
-            if told["name"] in held:
-                array = held[told["name"]]
-                if str(array.dtype) != told["dtype"] and not told["dtype"].startswith("key<"):
-                    array = array.view(_named(told["dtype"], array.dtype))
-                out[told["name"]] = array
+    try:
+        with np.load(folder / name, allow_pickle=False) as held:
+            for told in call[what]:
+                if told["name"] in held:
+                    array = held[told["name"]]
+                    out[told["name"]] = array.view(_named(told["dtype"], array.dtype)) if array.dtype.kind == "u" else array
+    except (OSError, ValueError, TypeError) as e:
+        raise InputError(f"{folder / name}: {e}") from None
     return out
 
 

@@ -208,7 +208,7 @@ class Recording:
     def captured(self) -> Captured | None:
         """Versions, flags, devices, arguments: of what `hlo_replay.jax` or `hlo-replay capture` made; None of another
         folder. Raises hlo.InputError where the folder is of another release."""
-        return read_captured(self.folder)
+        return read_captured(self.folder, self._keeps)
 
     def debug_options(self) -> dict[str, list[str]]:
         """The flags that reached XLA's compiler, as it wrote them down; lists of texts."""
