@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""hlo_replay.jax in a jax of its own: jax_test.py TOOL SOURCE. Exit 77 (skipped) where the reference's interpreter is not installed.
+"""hlo_replay.jax in a jax of its own: jax_test.py TOOL SOURCE. Exit 77 (skipped) where the reference's interpreter is not installed, or
+the package's extension was not built (-DHLO_PYTHON=ON) for its Python.
 
 Each trap is shown to bite without the care, then not with it."""
 import os
 import pathlib
 import sys
-import types
+import subprocess
 
 tool, source = sys.argv[1:3]
 cache = pathlib.Path(os.environ.get("XDG_CACHE_HOME", pathlib.Path.home() / ".cache"))
@@ -14,13 +15,13 @@ if not os.environ.get("HLO_IN_ORACLE"):
     if not python.exists():
         print("skipped: no interpreter with jax is here (shared/oracle/setup.sh installs one)")
         sys.exit(77)
-    environment = dict(os.environ, HLO_IN_ORACLE="1", JAX_PLATFORMS="cpu", HLO_REPLAY=tool, XLA_FLAGS="--xla_disable_hlo_passes=cse")
+    package = pathlib.Path(tool).resolve().parents[1] / "python"
+    environment = dict(os.environ, HLO_IN_ORACLE="1", JAX_PLATFORMS="cpu", HLO_REPLAY=tool, XLA_FLAGS="--xla_disable_hlo_passes=cse",
+                       PYTHONPATH=str(package))
+    if subprocess.run([python, "-c", "import hlo_replay"], env=environment, capture_output=True, check=False).returncode:
+        print(f"skipped: no package for {python} in {package}")
+        sys.exit(77)
     os.execve(python, [str(python), "-W", "ignore", __file__, tool, source], environment)
-
-# The package without its extension, which this interpreter may not have.
-package = types.ModuleType("hlo_replay")
-package.__path__ = [str(pathlib.Path(source) / "python" / "hlo_replay")]
-sys.modules["hlo_replay"] = package
 
 import contextlib
 import gc
@@ -38,8 +39,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+import hlo_replay as hlo
 import hlo_replay.jax as hj
-from hlo_replay.jax import _compile
+from hlo_replay.jax import _compile, _tool
 
 failures = 0
 DUMP = {"xla_dump_hlo_pass_re": ".*", "xla_dump_hlo_as_text": True}
@@ -73,13 +75,13 @@ def traps(tmp):
     jax.config.update("jax_compiler_enable_remat_pass", False)
     bare = tmp / "bare"
     jax.jit(f).lower(x4).compile(compiler_options={**DUMP, "xla_dump_to": str(bare), "xla_disable_hlo_passes": "algsimp"})
-    expect("lists replace each other", hj.Module(bare).debug_options()["xla_disable_hlo_passes"] == ["algsimp"])
+    expect("lists replace each other", hlo.open(bare).debug_options()["xla_disable_hlo_passes"] == ["algsimp"])
     recorded = hj.record(f, x4, folder=tmp / "lists", disable_passes=["algsimp", "dce"])
     expect("lists are merged", sorted(recorded.debug_options()["xla_disable_hlo_passes"]) == ["algsimp", "cse", "dce", "rematerialization"],
            recorded.debug_options())
-    expect("the passes are left out", not any(s.get("pass") == "algsimp" and s.get("file") and s["kind"] == "pass" for s in recorded.stages))
+    expect("the passes are left out", not any(s.pass_name == "algsimp" and s.data.get("file") and s.kind == "pass" for s in recorded.stages))
     jax.config.update("jax_compiler_enable_remat_pass", True)
-    refused("a flag that did not arrive", "was not told", lambda: _compile.settled(None, tmp / "lists", {"xla_disable_hlo_passes": "fusion"}))
+    refused("a flag that did not arrive", "was not told", lambda: _compile.settle(tmp / "lists", {"xla_disable_hlo_passes": "fusion"}))
     with hj.capture(disable_passes=["fusion"]) as run:
         jax.jit(f)(x4)
     expect("capture merges, too", {"cse", "fusion"} <= set(run["f"].debug_options()["xla_disable_hlo_passes"]), run["f"].debug_options())
@@ -116,7 +118,7 @@ def traps(tmp):
             jax.clear_caches()
     with hj.capture() as run:
         cached(x4)
-    expect("capture goes past the cache", len(run) == 1 and run.modules[0].stages, run.notes)
+    expect("capture goes past the cache", len(run.modules) == 1 and run.modules[0].stages, run.notes)
     expect("the cache is set back", jax.config.jax_enable_compilation_cache)
     from jax._src import compilation_cache
     jax.jit(lambda x: f(x) * 4).lower(x4).compile()
@@ -131,23 +133,23 @@ def traps(tmp):
     with hj.capture(tmp / "one") as one:
         jitted(x4)
         jitted(x8)
-    expect("what jit had compiled is compiled again", [m.function for m in one] == ["f", "f"], one.notes)
+    expect("what jit had compiled is compiled again", [m.function for m in one.modules] == ["f", "f"], one.notes)
     with hj.capture() as two:
         jitted(x8)
         jitted(x4)
-    expect("module ids change", not {m.number for m in one} & {m.number for m in two})
+    expect("module ids change", not {m.number for m in one.modules} & {m.number for m in two.modules})
     pairs = one.match(two)
-    expect("matched by function and fingerprint", [(a.before.read_text().count("f32[8]") > 0, b is two[1 - k]) for k, (a, b) in enumerate(pairs)] == [(False, True), (True, True)], pairs)
+    expect("matched by function and fingerprint", [(a.stages[0].text.count("f32[8]") > 0, b.spec == two.modules[1 - k].spec) for k, (a, b) in enumerate(pairs)] == [(False, True), (True, True)], pairs)
     refused("several modules of a function", "2 modules", lambda: one["f"])
-    expect("a folder for each: nothing over another", len({m.folder for m in one}) == 2)
-    expect("one run for the commands", len(hj._run._tool.ask("open", one.folder)["modules"]) == 2)
+    expect("a folder for each: nothing over another", len({m.folder for m in one.modules}) == 2)
+    expect("one run for the commands", len(_tool.ask("open", one.folder)["modules"]) == 2)
     expect("the compiler is set back", compiler.compile_or_get_cached is before)
     try:
         with hj.capture():
             raise ValueError
     except ValueError:
         expect("set back after a failure", compiler.compile_or_get_cached is before and jax.config.jax_enable_compilation_cache)
-    folder, kept = two.folder, two[0]
+    folder, kept = two.folder, two.modules[0]
     del two, pairs
     gc.collect()
     expect("a temporary folder stays while a module of it does", kept.stages and folder.exists())
@@ -160,10 +162,10 @@ def traps(tmp):
     ahead = jax.jit(f).lower(x4).compile()
     with hj.capture() as run:
         ahead(x4)
-    expect("ahead of time: said", not len(run) and "ahead of time" in run.notes[0], run.notes)
+    expect("ahead of time: said", not run.modules and "ahead of time" in run.notes[0], run.notes)
     with hj.capture() as run:
         jax.jit(f).lower(x4).compile()
-    expect("compiled ahead of time inside", len(run) == 1)
+    expect("compiled ahead of time inside", len(run.modules) == 1)
 
     # Names that no file can have; arguments that are left out; a function that compiles more than itself.
     def many(x, unused, *, scale):
@@ -173,12 +175,12 @@ def traps(tmp):
     many.__name__ = "g" * 300
     folder = tmp / "long"
     long = hj.record(many, x4, x8, scale=x4, folder=folder)
-    expect("short names", "jit_ggg" in long.before.name and max(len(p.name) for p in folder.iterdir()) < 250, long.before.name)
+    expect("short names", long.module_name.startswith("jit_ggg") and max(len(p.name) for p in folder.iterdir()) < 250, long.module_name)
     expect("one module of all that it compiles", len(list(folder.glob("*before_optimizations.txt"))) == 1)
     expect("arguments that are left out", long.check().verdict == "right", long.check())
     with hj.capture() as run:
         jax.jit(many)(x4, x8, scale=x4)
-    expect("capture has the others, too", len(run) > 1 and sum(m.function.startswith("ggg") for m in run) == 1, list(run))
+    expect("capture has the others, too", len(run.modules) > 1 and sum(m.function.startswith("ggg") for m in run.modules) == 1, run.modules)
     processes = jax.process_count
     jax.process_count = lambda: 2
     try:
@@ -276,8 +278,8 @@ def checks():
     c = hj.check(lambda x: jax.pure_callback(lambda a: a, jax.ShapeDtypeStruct((3,), jnp.float32), x), jnp.ones(3))
     expect("unknown", c.verdict == "unknown" and "custom-call" in c.why, c)
     b = hj.bisect(m1, *FAULTS["M001"][1])
-    expect("bisect", b["found"] and b["pass"] == "algsimp" and "jax_test.py:" in (b["source_line"] or ""), b)
-    expect("bisect of a sound one", hj.bisect(f, x4)["found"] is False)
+    expect("bisect", b.found and b.pass_name == "algsimp" and "jax_test.py:" in (b.source_line or ""), b)
+    expect("bisect of a sound one", hj.bisect(f, x4).found is False)
     triages()
     static = jax.jit(lambda x, n: x * n, static_argnums=1)
     refused("static arguments", "functools.partial", lambda: hj.check(static, x4, 3))
@@ -288,7 +290,7 @@ def checks():
 def triages():
     """One call from a function and its arguments to the culprit."""
     t = hj.triage(m1, *FAULTS["M001"][1])
-    expect("triage: a fault by the arguments that it had", (t.verdict, t.passname, t.sure) == ("fault", "algsimp", "tested") and "jax_test.py:" in (t.source or "") and repr(t).startswith("fault: pass algsimp"), t)
+    expect("triage: a fault by the arguments that it had", (t.verdict, t.pass_name, t.sure) == ("fault", "algsimp", "tested") and "jax_test.py:" in (t.source or "") and repr(t).startswith("fault: pass algsimp"), t)
     t = hj.triage(lambda x: jnp.log(jnp.exp(x)), jnp.array([1.0, 89.0]))
     expect("triage: a contract", t.verdict == "contract" and t.recording.folder.exists(), t)
     t = hj.triage(f, x4, time_limit=30)
@@ -297,12 +299,13 @@ def triages():
     expect("triage: below the stages", t.verdict == "below", t)
     with tempfile.TemporaryDirectory() as tmp:
         t = hj.triage(lambda x: x / (x * 0), x4, complaint="nan", report=pathlib.Path(tmp) / "report")
-        issue = (t.folder / "issue.md").read_text() if t.folder else ""
-        expect("triage: a NaN of the program, and a report", t.verdict == "program" and "jax_test.py:" in (t.source or "") and "jax_test.py:" in issue and (t.folder / "inputs.npz").exists(), (t, issue))
+        report = pathlib.Path(t.report or tmp)
+        issue = (report / "issue.md").read_text() if t.report else ""
+        expect("triage: a NaN of the program, and a report", t.verdict == "program" and "jax_test.py:" in (t.source or "") and "jax_test.py:" in issue and (report / "inputs.npz").exists(), (t, issue))
         folder = pathlib.Path(tmp) / "recorded"
         hj.triage(m1, *FAULTS["M001"][1], folder=folder)
-        answer = hj._record._tool.ask("triage", folder)
-        expect("triage of that folder takes the arguments that it had", answer["inputs"] == "inputs.npz next to it" and answer["verdict"] == "fault", answer)
+        answer = _tool.ask("triage", folder)
+        expect("triage of that folder takes the arguments that it had", answer["inputs"].endswith(".arguments.npz, of the first call") and answer["verdict"] == "fault", answer)
     t = hj.triage(lambda x: jnp.ones((1 << 40,)) + x, jnp.float32(1))
     expect("triage: no memory", t.complaint == "memory" and t.verdict == "program", t)
     refused("triage: static arguments", "functools.partial", lambda: hj.triage(jax.jit(lambda x, n: x * n, static_argnums=1), x4, 3))
@@ -310,13 +313,13 @@ def triages():
 
 def replacements():
     recorded = hj.record(f, x4)
-    late, early = recorded.text("after_optimizations"), recorded.text()
+    late, early = recorded.stage("after_optimizations").text, recorded.stages[0].text
     wanted = np.zeros(4)
     behind = hj.replace(f, late.replace(" tanh(", " negate("))
     expect("behind the passes", np.array_equal(behind(x4), wanted) and behind.way == "behind", behind.way)
     stable = hj.replace(f, early.replace(" tanh(", " negate("))
     expect("before the passes", np.array_equal(stable(x4), wanted) and stable.way == "stablehlo", stable.way)
-    expect("compiled as it was given", " negate(" in stable.module.text() and " tanh(" not in stable.module.text())
+    expect("compiled as it was given", " negate(" in stable.module.stages[0].text and " tanh(" not in stable.module.stages[0].text)
     expect("the function itself is as it was", np.allclose(jax.jit(f)(x4), np.tanh(np.arange(4.0)) + np.arange(4)))
     expect("by its own name", np.allclose(behind(x4), wanted) and np.allclose(jax.jit(lambda x: jnp.tanh(x))(x4), np.tanh(np.arange(4.0))))
     # A pass that is left out, and ours: both compute the same.
@@ -330,22 +333,58 @@ def replacements():
     layouts = "HloModule m\nENTRY e { p = f32[2,3]{1,0} parameter(0) ROOT c = f32[2,3]{0,1} copy(p) }\n"
     turn = lambda x: lax.fori_loop(0, 5, lambda i, s: (s[1], s[0] + i), (x, x * 2))
     recorded = hj.record(turn, x4)
-    refused("copies that are missing", "lacks copies", lambda: hj.replace(turn, recorded.text(), way="behind"))
+    refused("copies that are missing", "lacks copies", lambda: hj.replace(turn, recorded.stages[0].text, way="behind"))
     for stage, way in (("before_optimizations", "stablehlo"), ("after_optimizations", "behind")):
-        loop_ = hj.replace(turn, recorded.text(stage))
+        loop_ = hj.replace(turn, recorded.stage(stage).text)
         expect(f"a loop, {way}", loop_.way == way and all(np.array_equal(a, b) for a, b in zip(loop_(x4), turn(x4))), loop_.way)
     random = lambda k: jax.random.uniform(k, (3,))
     key = jax.random.key(0)
-    again = hj.replace(random, hj.record(random, key).text())
+    again = hj.replace(random, hj.record(random, key).stages[0].text)
     expect("shardings are carried", again.way == "stablehlo" and np.array_equal(again(key), random(key)), again.way)
     refused("layouts", "layout [2,3]{0,1}", lambda: hj.replace(lambda x: x * 1, layouts, way="stablehlo"))
     custom = 'HloModule m\nENTRY e { p = f32[4]{0} parameter(0) ROOT c = f32[4]{0} custom-call(p), custom_call_target="nobody" }\n'
     refused("custom calls", "custom-call (c)", lambda: hj.replace(f, custom, way="stablehlo"))
     donated = jax.jit(f, donate_argnums=0)
-    refused("aliasing", "input_output_alias", lambda: hj.replace(donated, hj.record(donated, x4 + 0).text(), way="stablehlo"))
+    refused("aliasing", "input_output_alias", lambda: hj.replace(donated, hj.record(donated, x4 + 0).stages[0].text, way="stablehlo"))
     refused("aliasing behind", "aliasing", lambda: hj.replace(donated, late)(x4 + 0))
     refused("no such way", "unknown way", lambda: hj.replace(f, early, way="sideways"))
     refused("no module", "not int", lambda: hj.replace(f, 7))
+
+
+def one_recording(tmp):
+    """record and capture give hlo_replay's Recording; old spellings warn; what is kept."""
+    recorded = hj.record(f, x4, folder=tmp / "kept", keep="all")
+    expect("one noun", type(recorded) is hlo.Recording and type(recorded.stages[0]) is hlo.Stage and isinstance(recorded.stages[0].module, hlo.Module))
+    told = recorded.captured
+    expect("what is kept", told.versions["jax"] == jax.__version__ and told.kept == "all" and told.table()["name"] == ["p0"], told)
+    expect("its arguments", np.array_equal(told.arguments()["p0"], np.arange(4.0, dtype=np.float32)) and told.arguments(recorded.number), told.arguments())
+    low = hj.record(lambda a: a + a, x4.astype(jnp.bfloat16)).captured
+    expect("narrow types in their own", low.arguments()["p0"].dtype == jnp.bfloat16, low.arguments())
+    stem = f"module_{recorded.number:04}.jit_f"
+    expect("its files", all((tmp / "kept" / (stem + end)).exists() for end in (".arguments.npz", ".stablehlo.mlir")), list((tmp / "kept").iterdir()))
+    again = hlo.open(tmp / "kept")
+    expect("opened again", again.fingerprint == recorded.fingerprint and again.exec(0).inputs == stem + ".arguments.npz, of the first call", again.exec(0).inputs)
+    expect("nothing is kept where none is asked for", not list(hj.record(f, x4, keep="none").folder.glob("*.npz")))
+    def drawn(key, n):
+        return jax.random.normal(key, (3,)) * n
+    refused("no such choice", "there are none, small, all", lambda: hj.record(f, x4, keep="some"))
+    refused("no such choice of capture", "there are none, small, all", lambda: hj.capture(arguments="some").__enter__())
+    with hj.capture(tmp / "captured") as run:
+        jax.jit(f)(x4)
+        jax.jit(drawn)(jax.random.key(1), 2.0)
+    expect("one noun of capture", type(run) is hlo.Recording and all(type(m) is hlo.Recording for m in run.modules))
+    module = run["f"]
+    expect("captured arguments and results", len(list(module.folder.glob("*.arguments.npz")) + list(module.folder.glob("*.results.npz"))) == 2, list(module.folder.iterdir()))
+    expect("checked by what lies there", module.check().verdict == "right" and module.check().inputs, module.check())
+    expect("a key of jax", run["drawn"].check().verdict in ("right", "rounding"), run["drawn"].check())
+    import warnings
+    for name, ask in (("a place", lambda: run[0]), ("going over it", lambda: list(run)), ("len", lambda: len(run)), ("text", lambda: recorded.text("after_optimizations")),
+                      ("stages as dicts", lambda: recorded.stages[0]["name"]), ("bisect's dict", lambda: hj.bisect(f, x4)["found"]), ("before", lambda: recorded.before),
+                      ("Module", lambda: hj.Module), ("Run", lambda: hj.Run), ("name", lambda: recorded.name)):
+        with warnings.catch_warnings(record=True) as seen:
+            warnings.simplefilter("always")
+            ask()
+        expect(f"{name}: warns", [w.category for w in seen if "will go" in str(w.message)], seen)
 
 
 def documentation():
@@ -365,6 +404,7 @@ def documentation():
 with tempfile.TemporaryDirectory() as directory:
     tempfile.tempdir = directory  # what is recorded without a folder
     traps(pathlib.Path(directory))
+    one_recording(pathlib.Path(directory))
     checks()
     replacements()
     documentation()

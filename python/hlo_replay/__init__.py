@@ -17,14 +17,18 @@ from ._hlo import (Builder, Computation, Finding, Instruction, Module, PassDone,
 from ._program import PROGRAM
 from ._reports import diff
 from .errors import Error, InputError, InternalError, ParseError, StoppedError, UnsupportedError, UsageError
-from .recording import Bisection, Recording, Stage, open, replay
+from .answers import Bisection, Checked, CompileTime, Found, Profiled, Ran, Triaged, Tuned
+from .captured import Captured
+from .recording import Recording, open, replay
+from .stage import Stage
 from .results import Cost, Diff, Explanation, Memory, Summary
 
 __all__ = [
-    "Bisection", "Builder", "Computation", "Cost", "Diff", "Error", "Explanation", "Finding", "InputError", "Instruction",
-    "InternalError", "Memory", "Module", "PROGRAM", "ParseError", "PassDone", "PassInfo", "Passes", "Recording", "Shape",
-    "SourceFrame", "Stage", "StoppedError", "Summary", "UnsupportedError", "UsageError", "__version__", "backends", "diff",
-    "main", "open", "parse", "parse_all", "passes", "pipelines", "replay",
+    "Bisection", "Builder", "Captured", "Checked", "CompileTime", "Computation", "Cost", "Diff", "Error", "Explanation",
+    "Finding", "Found", "InputError", "Instruction", "InternalError", "Memory", "Module", "PROGRAM", "ParseError",
+    "PassDone", "PassInfo", "Passes", "Profiled", "Ran", "Recording", "Shape", "SourceFrame", "Stage", "StoppedError",
+    "Summary", "Triaged", "Tuned", "UnsupportedError", "UsageError", "__version__", "backends", "diff", "main", "open",
+    "parse", "parse_all", "passes", "pipelines", "replay",
 ]
 
 __version__ = version()

@@ -7,8 +7,7 @@ import re
 import shutil
 import tempfile
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any
 
@@ -16,9 +15,13 @@ from . import _hlo
 from . import _html as h
 from ._hlo import Module
 from ._notebook import _plain
+from ._old import old
 from ._program import report, run
-from .errors import UsageError, failure
+from .answers import Bisection, Checked, CompileTime, Found, Profiled, Ran, Triaged, Tuned
+from .captured import Captured, debug_options, fingerprint, read_captured
+from .errors import Error, UsageError, failure
 from .results import Cost, Diff, Explanation, Memory, Summary, Table, table
+from .stage import Stage
 
 Progress = Callable[[int, int, str], object]
 """Told of long work: how much is done, of how much (0: nobody knows), and what is at hand. False ends it with
@@ -33,157 +36,39 @@ class _Kept:
         self.cleanup = weakref.finalize(self, shutil.rmtree, self.name, True)
 
 
-class Stage:
-    """A row of a recording: its input, a pass that ran, a pipeline that began, or the result."""
-
-    def __init__(self, recording: Recording, index: int, row: dict[str, Any]) -> None:
-        self.recording = recording
-        self.index = index
-        self.data = row
-
-    @property
-    def name(self) -> str:
-        """`before_optimizations`, `fusion.after_dce` …"""
-        return str(self.data["name"])
-
-    @property
-    def kind(self) -> str:
-        """"input", "pass", "step", "pipeline-start" or "result"."""
-        return str(self.data["kind"])
-
-    @property
-    def pass_name(self) -> str:
-        """The pass that made it; empty of inputs and results."""
-        return str(self.data.get("pass") or "")
-
-    @property
-    def pipeline(self) -> str:
-        return str(self.data.get("pipeline") or "")
-
-    @property
-    def changed(self) -> bool:
-        """Is it another module than the stage before?"""
-        return bool(self.data["changed"])
-
-    @property
-    def instructions(self) -> int:
-        """Behind it; 0 where nobody has counted."""
-        return int(self.data.get("instructions_after") or 0)
-
-    @property
-    def microseconds(self) -> int | None:
-        """That the pass took; None where it is unknown."""
-        return self.data.get("microseconds")
-
-    @property
-    def notes(self) -> list[dict[str, Any]]:
-        """Rewrites and decisions of our own passes: rule, instructions (names), text."""
-        return list(self.data.get("notes") or [])
-
-    @property
-    def text(self) -> str:
-        """HLO's text of the module as it was then, from the recording's files: of large constants what they kept."""
-        handle = self.recording._handle()
-        for row in reversed(self.recording._all_rows()[: self.index + 1]):
-            if row.data.get("file"):
-                path = pathlib.Path(handle.folder, os.path.basename(row.data["file"]))
-                if path.suffix in (".txt", ".hlo") and path.is_file():
-                    return path.read_bytes().decode("utf-8", "surrogateescape")
-                break
-        return handle.text(self.index)
-
-    @property
-    def module(self) -> Module:
-        """The module as it was then: a copy of yours to run, ask or change. Ids of instructions are those of the other
-        stages."""
-        return self.recording._handle().module(self.index)
-
-    def __repr__(self) -> str:
-        return f"<Stage {self.index} {_plain(self.name)}: {self._counts()}>"
-
-    def _counts(self) -> str:
-        before, after = self.data.get("instructions_before") or 0, self.instructions
-        counted = f"{before} → {after} instructions" if before != after else f"{after} instructions"
-        edits = ", ".join(f"{self.data[key]} {word}" for key, word in
-                          (("added", "new"), ("removed", "gone"), ("modified", "changed")) if self.data.get(key))
-        return counted + (f" ({edits})" if edits else "")
-
-    def _repr_html_(self) -> str:
-        took = "" if self.microseconds is None else f", {h.time_text(self.microseconds / 1e6)}"
-        notes = [(str(n.get("rule", "")), _plain(", ".join(n.get("instructions") or [])), _plain(n.get("text") or ""))
-                 for n in self.notes]
-        return h.page(f"stage {self.index}: {_plain(self.name)}", h.line(self._counts() + took),
-                      h.table(("rule", "instructions", ""), notes, 20) if notes else "",
-                      h.text(_plain(self.text), "text"))
-
-
-@dataclass(repr=False)
-class Bisection:
-    """Where a recording goes wrong (`hlo-replay bisect`).
-
-    found: something is bad. verdict: the answer in words. good, bad: names of the last good stage and the first bad one;
-    pass_name: the pass between them. rewrite, rule, instructions: of our own pipelines, the rewrite of that pass.
-    asked: how many judgements it took.
-    """
-
-    found: bool
-    verdict: str
-    good: str | None
-    bad: str | None
-    pass_name: str | None
-    rewrite: int | None
-    rule: str | None
-    instructions: list[str]
-    asked: int
-    data: dict[str, Any] = field(repr=False)
-
-    @classmethod
-    def of(cls, data: dict[str, Any]) -> Bisection:
-        return cls(data["found"], data["verdict"], data["good"], data["bad"], data["pass"], data["rewrite"],
-                   data["rule"], data["instructions"], data["judged"], data)
-
-    def __bool__(self) -> bool:
-        return self.found
-
-    def __repr__(self) -> str:
-        return f"<Bisection: {_plain(self.verdict)}>"
-
-    def _repr_html_(self) -> str:
-        rows = [("last good stage", self.good), ("first bad stage", self.bad), ("pass", self.pass_name),
-                ("rewrite", self.rewrite), ("rule", self.rule), ("instructions", ", ".join(self.instructions)),
-                ("judgements", self.asked)]
-        value = self.data.get("first_value_that_differs")
-        if value:
-            rows.append(("first value that differs", f"{value['name']}: {value['difference']}"))
-        return h.page("bisect", h.line(_plain(self.verdict), "bad" if self.found else ""),
-                      h.table(("", ""), [(k, _plain(str(v))) for k, v in rows if v not in (None, "")]))
-
-
 class Recording:
-    """All stages of a module, made by `hlo.replay` or `hlo.open`; of a folder with several modules `modules` has one
-    each, and what is about one module is asked of those.
+    """All stages of a module: of `hlo.replay`, `hlo.open`, `hlo_replay.jax.record` or `hlo_replay.jax.capture`. Of a folder
+    with several modules `modules` has one recording each, and what is about one module is asked of those.
 
-    It holds files of its own where it was replayed into none that you named: `close()` removes them, as leaving a `with`
+    It holds files of its own where it was made into no folder that you named: `close()` removes them, as leaving a `with`
     does, and the end of the object. Every call of a closed one raises hlo.UsageError; modules taken from it live on.
+    compiled: of `hlo_replay.jax.record` the compiled function, else None. notes: what `capture` could not have.
     """
 
-    def __init__(self, handle: _hlo.RecordingHandle, name: str = "", *, part: bool = False) -> None:
-        parts = handle.modules()
-        self._own = handle
-        self._name = name or handle.folder
-        self._modules = [] if len(parts) == 1 else [Recording(one, self._name, part=True) for one in parts]
+    def __init__(self, handle: _hlo.RecordingHandle | None, name: str = "", *, part: bool = False, of_jax: Any = None,
+                 captures: bool = False, keeps: Any = None) -> None:
+        self._opened = handle
+        self._name = name or (handle.folder if handle else "")
+        self._parts: list[Recording] | None = None
         self._part = part  # of a folder that has others
+        self._of_jax = of_jax  # what was compiled, to be run: hlo_replay.jax
+        self._captures = captures  # by hlo_replay.jax.capture: it grows while that goes on
+        self._keeps = keeps  # whose end removes the files
         self._kept: _Kept | None = None  # of pages
         self._closed = False
         self._rows: list[Stage] | None = None
+        self.compiled: Any = getattr(of_jax, "compiled", None)
+        self.notes: list[str] = []
 
     def close(self) -> None:
         """Lets go of files and stages; a second time nothing happens."""
         self._closed = True
         self._rows = None
-        for one in self._modules:
+        for one in self._parts or []:
             one.close()
-        self._own.close()
+        if self._opened:
+            self._opened.close()
+        self._keeps = self._of_jax = None
         if self._kept:
             self._kept.cleanup()
 
@@ -198,18 +83,45 @@ class Recording:
             raise UsageError("this recording is closed")
         return self
 
+    def _changed(self) -> None:
+        """The folder holds more than before."""
+        self._opened = self._parts = self._rows = None
+
+    @property
+    def _own(self) -> _hlo.RecordingHandle:
+        if self._open()._opened is None:
+            self._opened = _hlo.open_recording(self._name)
+        assert self._opened is not None
+        return self._opened
+
+    @property
+    def _modules(self) -> list[Recording]:
+        """Those of a folder with several; of one module: none."""
+        if self._open()._parts is None:
+            if self._captures and not any(pathlib.Path(self._name).glob("*/*")):
+                self._parts = []
+            else:
+                parts = self._own.modules()
+                self._parts = [] if len(parts) == 1 else [Recording(one, self._name, part=True, keeps=self._keeps) for one in parts]
+        return self._parts or []
+
     def _handle(self) -> _hlo.RecordingHandle:
         if self._open()._modules:
             names = ", ".join(f"{k}: {_plain(m.module_name)}" for k, m in enumerate(self._modules[:20]))
             raise UsageError(f"{self._name} holds {len(self._modules)} modules; ask one of .modules ({names})")
         return self._own
 
-    def _spec(self) -> str:
-        """As the command names it, all modules of a folder where it has several."""
+    @property
+    def spec(self) -> str:
+        """As the command line names it, all modules of a folder where it has several."""
         if self._open()._modules:
             return self._name
         handle = self._own
         return f"{handle.folder}:{handle.selector}" if self._part else handle.folder
+
+    def ask(self, command: str, *words: Any) -> dict[str, Any]:
+        """Any command about it that has --json, for what has no method here: its object (docs/schemas/)."""
+        return dict(report(command, self.spec, *map(str, words)))
 
     def _all_rows(self) -> list[Stage]:
         handle = self._handle()
@@ -219,24 +131,88 @@ class Recording:
 
     @property
     def folder(self) -> pathlib.Path:
-        return pathlib.Path(self._handle().folder)
+        """Where the files are."""
+        return pathlib.Path(self._name if self._open()._modules or self._captures else self._own.folder)
 
     @property
     def modules(self) -> list[Recording]:
         """One recording a module, in order; itself alone where there is one."""
-        return list(self._open()._modules) or [self]
+        many = list(self._open()._modules)
+        if not many and self._captures:
+            if not any(pathlib.Path(self._name).glob("*/*")):
+                return []
+            return [Recording(self._own, self._name, part=True, keeps=self._keeps)]
+        return many or [self]
 
-    def __getitem__(self, name: str) -> Recording:
+    def find(self, function: str) -> list[Recording]:
+        """The modules of a function: `train_step`, or XLA's name of it, `jit_train_step`."""
+        return [m for m in self.modules if function in (m.module_name, m.function)]
+
+    def match(self, other: Recording) -> list[tuple[Recording, Recording]]:
+        """The same modules of another run, by function and fingerprint: module numbers tell nothing."""
+        left = list(other.modules)
+        pairs = []
+        for m in self.modules:
+            twin = next((o for o in left if (o.function, o.fingerprint) == (m.function, m.fingerprint)), None)
+            if twin:
+                left.remove(twin)
+                pairs.append((m, twin))
+        return pairs
+
+    def __getitem__(self, name: str | int) -> Recording:
         """The module of that name: `jit_train_step`, or the function `train_step`."""
-        found = [m for m in self.modules if name in (m.module_name, re.sub("^p?jit_", "", m.module_name))]
+        if isinstance(name, int):
+            old(f"recording[{name}]", f"write recording.modules[{name}]")
+            return self.modules[name]
+        found = self.find(name)
         if len(found) == 1:
             return found[0]
-        names = ", ".join(_plain(m.module_name) for m in self.modules[:20])
-        raise UsageError(f"{'several modules are' if found else 'no module is'} called {name!r}; there are {names}")
+        names = ", ".join(_plain(m.module_name) for m in self.modules[:20]) or "nothing"
+        raise UsageError(f"{len(found) or 'no'} module{'s are' if len(found) > 1 else ' is'} called {name!r}; there "
+                         f"{'are' if len(self.modules) > 1 else 'is'} {names}")
 
     @property
     def module_name(self) -> str:
+        """XLA's name: `jit_train_step`."""
         return self._handle().name
+
+    @property
+    def function(self) -> str:
+        """The function of jax: `train_step`."""
+        return re.sub("^p?jit_", "", self.module_name)
+
+    @property
+    def number(self) -> int:
+        """XLA's number of the module, another one in the next compilation."""
+        found = re.match(r"module_(\d+)\.", self._first_file().name)
+        return int(found[1]) if found else 1
+
+    @property
+    def fingerprint(self) -> str:
+        """Of the module before any pass, without ids, names of instructions and source lines: two compilations of one
+        function for the same arguments have the same."""
+        return fingerprint(self._first_file().read_text(errors="replace"))
+
+    def _first_file(self) -> pathlib.Path:
+        folder = pathlib.Path(self._handle().folder)
+        name = self.module_name
+        found = sorted(f for f in folder.iterdir() if f.name.endswith("before_optimizations.txt") and f".{name}." in f.name)
+        if len(found) > 1:  # by number, where several modules have one name
+            selector = self._handle().selector
+            found = [f for f in found if f.name.startswith(f"module_{selector.split(':')[-1].zfill(4)}.")] or found
+        if not found:
+            raise UsageError(f"{folder} has no text of the first stage of {name}")
+        return found[0]
+
+    @property
+    def captured(self) -> Captured | None:
+        """Versions, flags, devices, arguments: of what `hlo_replay.jax` or `hlo-replay capture` made; None of another
+        folder. Raises hlo.InputError where the folder is of another release."""
+        return read_captured(self.folder, self._keeps)
+
+    def debug_options(self) -> dict[str, list[str]]:
+        """The flags that reached XLA's compiler, as it wrote them down; lists of texts."""
+        return debug_options(self.folder)
 
     @property
     def source(self) -> str:
@@ -259,16 +235,22 @@ class Recording:
         return list(self._all_rows())
 
     def __len__(self) -> int:
+        if self._captures:
+            old("len() of what capture() gives", "write len(run.modules)")
+            return len(self.modules)
         return len(self._modules) or len(self.stages)
 
     def __bool__(self) -> bool:
         return True
 
-    def __iter__(self) -> Iterator[Stage]:
+    def __iter__(self) -> Iterator[Any]:
+        if self._captures:
+            old("going over what capture() gives", "write run.modules")
+            return iter(self.modules)
         return iter(self.stages)
 
     def stage(self, which: int | str | Stage) -> Stage:
-        """By index (from the end where negative), by name, or by a part of a name that one stage alone has.
+        """By index (from the end where negative), by name, by pass, or by a part of a name that one stage alone has.
 
         Raises hlo.UsageError where none or several fit.
         """
@@ -276,7 +258,8 @@ class Recording:
         if isinstance(which, Stage):
             return which
         if isinstance(which, str):
-            found = [s for s in rows if s.name == which] or [s for s in rows if which and which in s.name]
+            found = ([s for s in rows if s.name == which] or [s for s in rows if which and s.pass_name == which]
+                     or [s for s in rows if which and which in s.name])
             changed = [s for s in found if s.changed]
             if len(found) == 1 or len(changed) == 1:
                 return (found if len(found) == 1 else changed)[0]
@@ -289,16 +272,20 @@ class Recording:
         return rows[which]
 
     def table(self) -> Table:
-        """Stages as columns: index, name, kind, pipeline, pass, changed, instructions_before, instructions_after, added,
+        """Stages as columns: index, number, name, kind, pipeline, pass, changed, instructions_before, instructions_after, added,
         removed, modified, rewrites, microseconds (None: unknown)."""
         rows: list[dict[str, Any]] = [{"index": s.index, **s.data} for s in self.stages]
-        columns = ("index", "name", "kind", "pipeline", "pass", "changed", "instructions_before", "instructions_after",
+        columns = ("index", "number", "name", "kind", "pipeline", "pass", "changed", "instructions_before", "instructions_after",
                    "added", "removed", "modified", "rewrites", "microseconds")
         wide = table(rows, columns)
         return {name: wide[name] for name in columns}
 
-    def diff(self, a: int | str | Stage, b: int | str | Stage) -> Diff:
-        """What stage `b` has that `a` has not and the other way round; by identity, so that nothing is guessed."""
+    def diff(self, a: int | str | Stage | Recording = 0, b: int | str | Stage = -1) -> Diff:
+        """What stage `b` has that `a` has not and the other way round; by identity, so that nothing is guessed. `a`:
+        another recording: what that one's stage `b` has and this one's has not."""
+        if isinstance(a, Recording):
+            mine, other = self.stage(b), a.stage(b)
+            return Diff.of(mine.name, other.name, _hlo.module_diff(mine.module, other.module))
         first, second = self.stage(a), self.stage(b)
         return Diff.of(first.name, second.name, self._handle().diff(first.index, second.index))
 
@@ -316,7 +303,7 @@ class Recording:
 
     def summary(self, by: str = "line", device: str = "") -> Summary:
         """Time and memory of all modules by line, scope, class or module; by pass: what passes did."""
-        return Summary.of(report("summary", f"--by={by}", *([f"--gpu={device}"] if device else []), "--", self._spec()))
+        return Summary.of(report("summary", f"--by={by}", *([f"--gpu={device}"] if device else []), "--", self.spec))
 
     def view(self, out: str | os.PathLike[str] | None = None, *, open_browser: bool = False) -> pathlib.Path:
         """One page that shows every stage, offline; its path. out: the file to write; left out, one that goes with the
@@ -325,7 +312,7 @@ class Recording:
             if self._kept is None:
                 self._kept = _Kept()
             out = pathlib.Path(tempfile.mkdtemp(dir=self._kept.name)) / "recording.html"
-        code, _, said = run("view", "-o", os.path.abspath(out), "--", self._spec())
+        code, _, said = run("view", "-o", os.path.abspath(out), "--", self.spec)
         if code:
             raise failure("io", said.strip().removeprefix("error: "))
         page = pathlib.Path(out)
@@ -335,15 +322,18 @@ class Recording:
             webbrowser.open(page.resolve().as_uri())
         return page
 
-    def bisect(self, oracle: Callable[[Module], bool | None] | None = None, *, every: bool = True) -> Bisection:
+    def bisect(self, oracle: Callable[[Module], bool | None] | None = None, *, every: bool = True,
+               inputs: str | os.PathLike[str] | None = None, seed: int | None = None) -> Bisection:
         """Which pass turns good into bad.
 
         oracle: told of a stage's module, True where it is good, False where it is bad, None where it cannot tell; what it
         raises comes out of the call. It is asked a logarithmic number of times, of the last one first; where that is good
-        and `every` is true, of all. None: stages are run on the same inputs, and values inside are compared.
+        and `every` is true, of all. None: stages are run on the same inputs, and values inside are compared. inputs: a
+        file with p0, p1 … (.npz); seed: they are drawn. Neither: the arguments that the program had, where they lie with
+        the folder (Bisection.inputs says so), else drawn ones.
         """
         if oracle is None:
-            return Bisection.of(report("bisect", "--", self._spec()))
+            return self._bisected(inputs, seed)
         outcome, good, bad, asked = self._handle().bisect(oracle, every)
         rows = self.stages
         if outcome == "found":
@@ -356,9 +346,105 @@ class Recording:
         return Bisection(outcome == "first bad", words.get(outcome, "the oracle could not tell"), None, bad_name, None, None,
                          None, [], asked, {})
 
+    def _bisected(self, inputs: str | os.PathLike[str] | None, seed: int | None) -> Bisection:
+        words = _inputs(inputs, seed)
+        if self._of_jax and not words:
+            given, got = self._of_jax.run()
+            words = [f"--inputs={given}", f"--outputs={got}"]
+        answer = report("bisect", *words, "--", self.spec)
+        answer["source_line"] = None
+        first = answer.get("first_value_that_differs") or {}
+        for name in filter(None, (first.get("before"), first.get("name"))):
+            try:
+                answer["source_line"] = self.explain(name).source or None
+            except Error:
+                continue  # no stage's but that one's
+            if answer["source_line"]:
+                break
+        return Bisection.of(answer)
+
+    def check(self, *, inputs: str | os.PathLike[str] | None = None, outputs: str | os.PathLike[str] | None = None,
+              by_operations: bool = True) -> Checked:
+        """Is what was compiled right, or rounding, or what HLO leaves open?
+
+        inputs, outputs: files of what the compiled module was given (p0 …) and gave (o0 …). Left out: what
+        `hlo_replay.jax.record` compiled runs with the arguments that it had, and the function besides operation by
+        operation (not with by_operations=False); of a captured folder what lies in it.
+        """
+        if self._of_jax and inputs is None and outputs is None:
+            return Checked.of(self._of_jax.checked(self, by_operations), self)
+        words = [f"--inputs={os.fspath(inputs)}"] if inputs is not None else []
+        words += [f"--outputs={os.fspath(outputs)}"] if outputs is not None else []
+        return Checked.of(report("check", *words, "--", self.spec), self)
+
+    def triage(self, complaint: str | None = None, *, time_limit: float = 120,
+               out: str | os.PathLike[str] | None = None) -> Triaged:
+        """Who is to blame: the compiler, the program, rounding, or what HLO leaves open. complaint: "wrong" (where none is
+        told), "nan", "crash", "memory", "slow" …; time_limit: seconds; out: a folder to make, with what an issue needs."""
+        words = [f"--time-limit={time_limit:g}"]
+        words += [f"--complaint={complaint}"] if complaint else []
+        words += [f"--out={os.fspath(out)}"] if out is not None else []
+        return Triaged.of(report("triage", *words, self.spec), self)  # behind -- stands a program
+
+    def exec(self, stage: int | str | Stage = -1, *, inputs: str | os.PathLike[str] | None = None, seed: int | None = None,
+             backend: str = "evaluator") -> Ran:
+        """A stage, run as the command line does: on the arguments that the program had, where they lie with the folder,
+        else on drawn ones. Module.run takes arrays."""
+        row = self.stage(stage)
+        words = _inputs(inputs, seed)
+        with tempfile.TemporaryDirectory(prefix="hlo-replay-") as made:
+            where = row.path
+            if where is None:  # a replay without texts
+                where = pathlib.Path(made) / "module.hlo"
+                where.write_text(row.text, errors="surrogateescape")
+            said = os.fspath(inputs) if inputs is not None else f"seed {1 if seed is None else seed}"
+            return Ran.of(report("exec", f"--backend={backend}", *words, "--", where), said)
+
+    def search(self, name: str = "", *, opcode: str = "", op_name: str = "", shape: str = "", line: str = "",
+               most: int = 100) -> Found:
+        """Instructions of the last stages by a part of their name, op_name, shape or source line (`model.py:12`), or by
+        opcode."""
+        asked = {"opcode": opcode, "op-name": op_name, "shape": shape, "line": line}
+        words = [f"--{key}={value}" for key, value in asked.items() if value]
+        return Found.of(report("search", f"--most={most}", *words, "--", self.spec, *([name] if name else [])))
+
+    def compile_time(self, log: str | os.PathLike[str] | None = None) -> CompileTime:
+        """What the time of the compilation went into. log: a file of what the program printed while it compiled."""
+        return CompileTime.of(report("compile-time", *([f"--log={os.fspath(log)}"] if log is not None else []), "--", self.spec))
+
+    def tuned(self, other: Recording | None = None, *, results: Sequence[str | os.PathLike[str]] = ()) -> Tuned:
+        """What XLA's autotuner chose, kernel by kernel; with `other` what that one's chose otherwise. results: files of
+        the autotuner's, beside those in the folder."""
+        words = [f"--results={os.fspath(r)}" for r in results]
+        return Tuned.of(report("tuned", "--all", *words, "--", self.spec, *([other.spec] if other else [])))
+
+    def profile(self, path: str | os.PathLike[str], by: str = "op", device: str = "", most: int = 30) -> Profiled:
+        """A profile (.xplane.pb, trace events) joined to the instructions. by: op, line, scope, class or module."""
+        words = [f"--by={by}", f"--most={most}", *([f"--gpu={device}"] if device else [])]
+        return Profiled.of(report("profile", *words, "--", os.fspath(path), self.spec))
+
     def reduce(self, faulty: Callable[[Module], bool], stage: int | str | Stage = -1, **options: Any) -> Module:
         """The smallest module that is still faulty, of a stage: Module.reduce."""
         return self.stage(stage).module.reduce(faulty, **options)
+
+    # Spellings of hlo_replay.jax before its recordings were these.
+
+    @property
+    def name(self) -> str:
+        """An old spelling of module_name."""
+        old("recording.name", "write recording.module_name")
+        return self.module_name
+
+    @property
+    def before(self) -> pathlib.Path:
+        """An old spelling: the file of stages[0].text."""
+        old("recording.before", "write recording.stages[0].text")
+        return self._first_file()
+
+    def text(self, stage: int | str | Stage = 0) -> str:
+        """An old spelling of stage(…).text."""
+        old("recording.text(STAGE)", "write recording.stage(STAGE).text")
+        return self.stage(stage).text
 
     def __repr__(self) -> str:
         if self._closed:
@@ -386,11 +472,19 @@ class Recording:
                       "changed something"), h.table(heads, rows, 60), *(h.line(_plain(p), "bad") for p in self.problems[:5]))
 
 
+def _inputs(inputs: str | os.PathLike[str] | None, seed: int | None) -> list[str]:
+    if inputs is not None and seed is not None:
+        raise UsageError("inputs come from a file or from a seed, not from both")
+    return [f"--inputs={os.fspath(inputs)}"] if inputs is not None else [f"--seed={seed}"] if seed is not None else []
+
+
 def open(folder: str | os.PathLike[str]) -> Recording:  # pylint: disable=redefined-builtin
     """What a folder holds: of `hlo-replay replay`, or as XLA dumps it (`--xla_dump_to`); its modules and their stages.
 
     Raises hlo.InputError where there is none.
     """
+    if not os.fspath(folder):
+        raise UsageError("a folder is wanted, not an empty name")
     where = os.path.abspath(os.fsdecode(folder))
     return Recording(_hlo.open_recording(where), where)
 

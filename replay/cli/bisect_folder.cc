@@ -135,6 +135,7 @@ Bisection FolderBisection::part() {
   if (!by_elements_) {
     if (a_.by_running() && !a_.looks_inside() && !fits()) check_supported(*first_);
     if (a_.by_running()) {
+      take_kept();
       session_ = std::make_unique<Session>(*first_, inputs_);
       take_shardings(session_.get(), *first_, row_.labels.size(), row_.load);
     }
@@ -300,6 +301,7 @@ void FolderBisection::below(Json& j, int* code) {
     IsolateArgs kernels;
     static_cast<RunArgs&>(kernels) = a_;
     kernels.file = paths_.back();
+    if (!own_.inputs.empty()) kernels.inputs = own_.inputs;
     cmd_isolate(kernels);
   } else {
     fmt::print("next: hlo-replay isolate {} --backend=BACKEND, which runs every kernel alone\n", paths_.back());

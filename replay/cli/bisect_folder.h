@@ -9,6 +9,7 @@
 
 #include "replay/cli/bisect_report.h"
 #include "replay/cli/bisect_so_far.h"
+#include "replay/cli/kept_arguments.h"
 #include "replay/cli/smaller_words.h"
 #include "replay/hunt/inside/search.h"
 #include "replay/judge/chosen/by_elements.h"
@@ -52,6 +53,7 @@ class FolderBisection {
   Bisection own_types(const BisectOptions& options);
   const Session* with_arguments(std::vector<Value> arguments);
   const Session* other_inputs(int attempt);
+  void take_kept();
   std::string inputs_in_words() const;
   Bisection look_inside(const BisectOptions& options);
   Bisection reach_further(InsideOptions o);
@@ -66,6 +68,7 @@ class FolderBisection {
   JudgeOptions judged_;
   LoadOptions load_options_;
   InputOptions inputs_;
+  KeptArguments own_;     // that the program had; none where inputs or a seed are named, or sizes are smaller
   Candidates all_, row_;  // all stages; those of the part at hand
   size_t from_ = 0;       // where it begins
   std::vector<size_t> rows_;

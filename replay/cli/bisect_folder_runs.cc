@@ -84,6 +84,16 @@ Bisection FolderBisection::own_types(const BisectOptions& options) {
   }
 }
 
+// The arguments that the program had, where they lie with it.
+void FolderBisection::take_kept() {
+  own_ = {}, inputs_.file = a_.inputs;
+  if (plan_ || !takes_kept(a_)) return;
+  own_ = own_arguments(r_, *first_, a_);
+  if (own_.inputs.empty()) return;
+  inputs_.file = own_.inputs, told_["inputs_from"] = own_.in_words;
+  if (!a_.json) fmt::print("inputs: {}\n", own_.in_words);
+}
+
 // A session on other arguments, kept.
 const Session* FolderBisection::with_arguments(std::vector<Value> arguments) {
   others_.push_back(std::make_unique<Session>(*session_));
@@ -99,7 +109,9 @@ const Session* FolderBisection::other_inputs(int attempt) {
 }
 
 std::string FolderBisection::inputs_in_words() const {
-  std::string out = a_.inputs.empty() ? fmt::format("seed {}", a_.seed) : a_.inputs;
+  std::string out = !own_.inputs.empty() ? own_.in_words
+                    : a_.inputs.empty()  ? fmt::format("seed {}", a_.seed)
+                                         : a_.inputs;
   const char* how[] = {"", ", positive", ", near 1", ", positive and near 1"};
   return out + how[inside_->attempt];
 }
@@ -127,22 +139,24 @@ Bisection FolderBisection::look_inside(const BisectOptions& options) {
   return reach_further(o);
 }
 
-// Nothing is found: inputs that reach bounds, as long as that is quick. Where they make values that are no numbers,
-// rewrites that hold for numbers alone differ, and such inputs are left out.
+// Nothing is found: drawn inputs, where the program's own were taken, then such that reach bounds, as long as that is
+// quick. Where they make values that are no numbers, rewrites that hold for numbers alone differ, and such inputs are
+// left out.
 Bisection FolderBisection::reach_further(InsideOptions o) {
   if (!a_.inputs.empty() || bytes_inside(*first_) > kLargestReach) return inside_->found;
   const auto begin = std::chrono::steady_clock::now();
   o.second = nullptr, o.others = nullptr, o.judged = nullptr;
   size_t asked = 0;
-  for (uint64_t turn = 0; turn < kTurns && !interrupted() && std::chrono::steady_clock::now() - begin < kReachTime;
-       ++turn) {
+  const uint64_t begins = own_.inputs.empty() ? 1 : 0;
+  for (uint64_t turn = begins;
+       turn <= kTurns && !interrupted() && std::chrono::steady_clock::now() - begin < kReachTime; ++turn) {
     o.only = [this](const InputsTold& told) {
       return told.with_nan <= inside_->told.with_nan && told.infinite <= inside_->told.infinite;
     };
     // Layers upon layers may leave nothing of drawn numbers but zeros, or nothing but what limits and a softmax make
     // of large ones: first, larger ones, and such as keep their size.
-    const bool scaled = turn == 0, balanced = turn == 1;
-    const uint64_t seed = kReachingFrom + turn - 2;
+    const bool scaled = turn == 1, balanced = turn == 2;
+    const uint64_t seed = turn == 0 ? a_.seed : kReachingFrom + turn - 3;
     const Session* with = with_arguments(scaled     ? scaled_arguments(*first_, session_->arguments(), 8, true)
                                          : balanced ? balanced_arguments(*first_, session_->arguments())
                                                     : seeded_arguments(*first_, seed, false));
@@ -151,8 +165,8 @@ Bisection FolderBisection::reach_further(InsideOptions o) {
     if (more->found.outcome == Bisection::kFound) {
       inside_ = std::move(more);
       add_inside(told_, row_, *inside_,
-                 scaled     ? fmt::format("seed {}, positive and near 1", a_.seed)
-                 : balanced ? fmt::format("seed {}, of a size that layers keep", a_.seed)
+                 scaled     ? fmt::format("{}, positive and near 1", inputs_in_words())
+                 : balanced ? fmt::format("{}, of a size that layers keep", inputs_in_words())
                             : fmt::format("seed {}", seed));
       return inside_->found;
     }

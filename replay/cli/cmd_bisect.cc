@@ -8,6 +8,7 @@
 #include "replay/cli/bisect_report.h"
 #include "replay/cli/bisect_so_far.h"
 #include "replay/cli/json_output.h"
+#include "replay/cli/kept_arguments.h"
 #include "replay/cli/smaller_words.h"
 #include "replay/judge/npz.h"
 #include "replay/os/bounded.h"
@@ -26,7 +27,12 @@ class RunBisection {
       : a_(a),
         so_far_(a),
         all_(select_modules(a.file)),
-        memory_(a.resume, fmt::format("{}, seed {}{}", in_words(judge_options(a)), a.seed, a.inputs)) {}
+        memory_(a.resume,
+                fmt::format("{}, seed {}{}{}", in_words(judge_options(a)), a.seed, a.inputs,
+                            takes_kept(a) && std::any_of(all_.begin(), all_.end(),
+                                                         [](const Recording& r) { return keeps_arguments(r, ""); })
+                                ? ", the program's arguments"
+                                : "")) {}
 
   int run() {
     ordered_ = all_.size() > 1 ? largest_first(all_) : std::vector<OrderedModule>{{0, 0, 0, std::nullopt}};

@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "replay/cli/command.h"
+#include "replay/cli/json_output.h"
 #include "replay/os/files.h"
 #include "replay/os/interrupt.h"
 #include "replay/os/program.h"
@@ -11,12 +12,32 @@
 namespace hlo {
 namespace fs = std::filesystem;
 
+namespace {
+
+// For programs that others start: the folder stands first in PYTHONPATH, HLO_REPLAY_CAPTURE names where the dump goes.
+int write_hook(const CaptureArgs& a) {
+  if (!a.program.empty()) fail(FailureKind::kUsage, "--hook={} goes without a program", a.hook);
+  OutputFolder out(a.hook, a.force, "capture", {});
+  out.write("sitecustomize.py", kArgumentHook);
+  out.commit();
+  if (a.json)
+    print_json({{"hook", a.hook}});
+  else
+    fmt::print("export PYTHONPATH={}${{PYTHONPATH:+:$PYTHONPATH}} HLO_REPLAY_CAPTURE=FOLDER\n",
+               shell_word(fs::absolute(a.hook).string()));
+  return kYes;
+}
+
+}  // namespace
+
 int cmd_capture(const CaptureArgs& a) {
+  if (!a.hook.empty()) return write_hook(a);
+  if (a.program.empty()) fail(FailureKind::kUsage, "a program is wanted behind --, or --hook=FOLDER");
   OutputFolder out(a.out, a.force, "capture", a.program);
   // The program may run in another folder.
   const std::string flags = xla_dump_flags(fs::absolute(out.temporary()).string());
-  TemporaryFolder arguments;
-  const std::string keep = a.no_arguments ? "" : arguments.path();
+  TemporaryFolder kept;
+  const KeptByProgram keep{kept.path(), a.no_arguments ? "none" : a.arguments};
   int code = run_under_xla(a.program, flags, "", {}, 0, keep);
   if (interrupted()) fail(FailureKind::kUsage, "interrupted; nothing was kept");
   std::error_code error;
@@ -37,7 +58,7 @@ int cmd_capture(const CaptureArgs& a) {
     fail(FailureKind::kUsage,
          "{} dumped nothing (exit code {}): it compiled nothing with XLA, or was compiled before (a cache)",
          a.program[0], code);
-  for (const fs::directory_entry& e : fs::directory_iterator(arguments.path(), error))
+  for (const fs::directory_entry& e : fs::directory_iterator(kept.path(), error))
     fs::copy_file(e.path(), out.temporary() + "/" + e.path().filename().string(), error);
   out.commit();
   if (code) fmt::print(stderr, "warning: {} ended with exit code {}\n", a.program[0], code);

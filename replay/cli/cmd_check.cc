@@ -6,6 +6,7 @@
 #include "ir/source_lines.h"
 #include "replay/cli/command.h"
 #include "replay/cli/json_output.h"
+#include "replay/cli/kept_arguments.h"
 #include "replay/emitted/emitted_judge.h"
 #include "replay/judge/check.h"
 #include "replay/judge/memory.h"
@@ -27,7 +28,8 @@ Json empty_check() {
           {"other_bits", Json::array()},
           {"reference", Json()},
           {"departs", Json()},
-          {"kernels", Json()}};
+          {"kernels", Json()},
+          {"inputs_from", Json()}};
 }
 
 Json to_json(const CheckedOutput& o) {
@@ -199,6 +201,7 @@ void tell(const Json& j) {
   }
   for (const Json& b : j["other_bits"]) tell_bits(b);
   if (const Json& r = j["reference"]; !r.is_null()) fmt::print("reference: {}\n", r["why"].get<std::string>());
+  if (const Json& from = j["inputs_from"]; !from.is_null()) fmt::print("inputs: {}\n", from.get<std::string>());
   if (j["departs"].is_null()) return;
   const Json& d = j["departs"];
   fmt::print("{}\n", d["verdict"].get<std::string>());
@@ -288,14 +291,40 @@ int check_kernels(const CheckArgs& a) {
 
 }  // namespace
 
-int cmd_check(const CheckArgs& a) {
+// Of a folder, or a stage of one, what is not named: the first stage, the arguments that the program had and what it
+// gave for them, the stages. The words for where inputs are from; empty where they are named.
+static std::string take_own(CheckArgs& a) {
+  std::optional<Recording> r;
+  if (names_modules(a.file)) {
+    r = select_module(a.file);
+    a.file = first_text(*r);
+  } else if (std::optional<StageChoice> stage = stage_of(a.file)) {
+    r = stage->module;
+  }
+  if (!r) return {};
+  if (a.dump.empty()) a.dump = fmt::format("{}:{}", r->folder, r->module_number);
+  if (!a.inputs.empty() || !keeps_arguments(*r, "")) return {};
+  const KeptArguments kept = own_arguments(*r, *load_verified(a.file, !a.no_verify), a);
+  if (kept.inputs.empty()) return {};
+  if (a.outputs.empty() && kept.outputs.empty())
+    fail(FailureKind::kUsage, "{}: what the program gave for it was not kept: --outputs is wanted, o0, o1 …",
+         kept.in_words);
+  a.inputs = kept.inputs;
+  if (a.outputs.empty()) a.outputs = kept.outputs;
+  return kept.in_words;
+}
+
+int cmd_check(const CheckArgs& given) {
+  CheckArgs a = given;
   if (!a.kernels.empty()) return check_kernels(a);
+  const std::string from = take_own(a);
   if (a.inputs.empty()) fail(FailureKind::kUsage, "--inputs is wanted: what the compiled module was given, p0, p1 …");
   if (a.outputs.empty()) fail(FailureKind::kUsage, "--outputs is wanted: what it gave, o0, o1 …");
   Loaded loaded;
   auto m = load_verified(a.file, !a.no_verify, &loaded);
   InputOptions inputs = input_options(a);
   Json j = empty_check();
+  if (!from.empty()) j["inputs_from"] = from;
   CheckVerdict verdict = CheckVerdict::kUnknown;
   try {
     foresee_memory(*m, a.file, "evaluator", true);

@@ -14,6 +14,7 @@
 #include "replay/cli/command.h"
 #include "replay/cli/comparison_words.h"
 #include "replay/cli/json_output.h"
+#include "replay/cli/kept_arguments.h"
 #include "replay/cli/self_test.h"
 #include "replay/emitted/emitted_run.h"
 #include "replay/judge/elided.h"
@@ -56,6 +57,7 @@ class AllStages {
     if (a_.json)
       print_json({{"stages", list_},
                   {"elided", told_elided_.empty() ? Json() : Json(told_elided_)},
+                  {"inputs_from", from_.empty() ? Json() : from_},
                   {"run", run_},
                   {"different", different_},
                   {"refused", refused_},
@@ -81,6 +83,7 @@ class AllStages {
   };
 
   void module(const Recording& r) {
+    recording_ = &r;
     load_options_.universe = std::make_shared<Universe>();
     results_.reset(), session_.reset(), first_.reset(), rounded_.reset();
     std::vector<Judged> judged;
@@ -160,6 +163,7 @@ class AllStages {
         return told;
       }
       first_ = std::move(m);
+      take_own();
       session_ = std::make_unique<Session>(*first_, inputs_);
       results_ =
           std::make_unique<ResultComparison>(*first_, *session_, a_.backend, eval_options(a_), a_.tolerance, true);
@@ -168,6 +172,18 @@ class AllStages {
       told.state = "refused", told.detail = e.what();
     }
     return told;
+  }
+
+  // The arguments that the program had, where they lie with the module.
+  void take_own() {
+    inputs_.file = a_.inputs, own_ = {};
+    if (!takes_kept(a_)) return;
+    own_ = own_arguments(*recording_, *first_, a_);
+    if (own_.inputs.empty()) return;
+    inputs_.file = own_.inputs;
+    const std::string said = recording_->module_name + ": " + own_.in_words;
+    from_.push_back(said);
+    if (!a_.json) fmt::print("inputs of {}\n", said);
   }
 
   Told compared(const Module& m, bool by_operations, bool last = false) {
@@ -206,6 +222,9 @@ class AllStages {
 
   const ExecArgs& a_;
   InputOptions inputs_;
+  const Recording* recording_ = nullptr;  // at hand
+  KeptArguments own_;                     // its own
+  Json from_ = Json::array();             // whose inputs are the program's, in words
   LoadOptions load_options_;
   std::unique_ptr<Module> first_;
   std::vector<std::string> paths_;
@@ -286,7 +305,8 @@ Json empty_run(const ExecArgs& a) {
   return {{"backend", a.backend}, {"compile_s", Json()},         {"run_s", Json()},
           {"inputs", Json()},     {"outputs", Json::array()},    {"notes", Json::array()},
           {"nan", Json()},        {"infinity", Json()},          {"nan_come_in_with", ""},
-          {"equal", Json()},      {"comparison", Json::array()}, {"verdict", ""}};
+          {"equal", Json()},      {"comparison", Json::array()}, {"verdict", ""},
+          {"inputs_from", Json()}};
 }
 
 // What --nan found.
@@ -361,6 +381,28 @@ int cmd_exec(const ExecArgs& a) {
   return exec(own, &dumped);
 }
 
+// Of a stage of a folder the arguments that the program had. Where the partitioner has cut them, `like` becomes the
+// stage before any pass, whose shapes they have.
+static KeptArguments own_inputs(const ExecArgs& a, const Module& m, const Loaded& loaded,
+                                std::unique_ptr<Module>& like) {
+  if (!takes_kept(a) || !loaded.arguments.empty()) return {};
+  std::optional<Recording> r;
+  if (names_modules(a.file))
+    r = select_module(a.file);
+  else if (std::optional<StageChoice> stage = stage_of(a.file))
+    r = stage->module;
+  if (!r || !keeps_arguments(*r, "")) return {};
+  if (like || device_count(m) <= 1) return own_arguments(*r, like ? *like : m, a);
+  KeptArguments own = kept_arguments(*r, m, a, "");
+  if (!own.inputs.empty()) return own;
+  LoadOptions same;
+  same.universe = m.universe();
+  std::unique_ptr<Module> first = load_verified(first_text(*r), !a.no_verify, nullptr, same);
+  own = own_arguments(*r, *first, a);
+  if (!own.inputs.empty()) like = std::move(first);
+  return own;
+}
+
 static int exec(const ExecArgs& a, const DumpedProgram* dumped) {
   if (a.file.empty() == a.self_test.empty())
     fail(FailureKind::kUsage, "{}; see hlo-replay exec --help",
@@ -396,6 +438,8 @@ static int exec(const ExecArgs& a, const DumpedProgram* dumped) {
     same.universe = m->universe();
     like = load_verified(a.like, !a.no_verify, nullptr, same);
   }
+  const KeptArguments own = own_inputs(a, *m, loaded, like);
+  if (!own.inputs.empty()) inputs.file = own.inputs;
   Session session(like ? *like : *m, inputs);
   EvalOptions options = eval_options(a);
   options.exact = a.exact;
@@ -483,6 +527,7 @@ static int exec(const ExecArgs& a, const DumpedProgram* dumped) {
     Json out = complete(empty_run(a), {{"compile_s", e.compile_s},
                                        {"run_s", e.run_s},
                                        {"inputs", session.arguments().size()},
+                                       {"inputs_from", own.inputs.empty() ? Json() : Json(own.in_words)},
                                        {"outputs", list},
                                        {"notes", notes},
                                        {"nan_come_in_with", watch.brought()}});
@@ -497,6 +542,7 @@ static int exec(const ExecArgs& a, const DumpedProgram* dumped) {
   if (!unsaid.empty()) fmt::print("not partitioned: {}\n", printable(unsaid));
   fmt::print("{}: {} in {:.4f} s{}\n", a.file, a.backend, e.run_s,
              e.notes.empty() ? "" : fmt::format(", compiled in {:.3f} s ({})", e.compile_s, e.notes[0]));
+  if (!own.inputs.empty()) fmt::print("  inputs: {}\n", own.in_words);
   constexpr size_t kShown = 6;
   for (size_t k = 1; k < std::min(e.notes.size(), kShown); ++k) fmt::print("  note: {}\n", e.notes[k]);
   if (e.notes.size() > kShown) fmt::print("  note: … and {} more; --json has them all\n", e.notes.size() - kShown);

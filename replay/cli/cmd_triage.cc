@@ -186,7 +186,7 @@ class Triage {
     fs::create_directory(dump), fs::create_directory(arguments);
     Progress progress("running " + a_.what[0]);
     const double limit = a_.engine.limit_seconds / 2;
-    const int code = run_under_xla(a_.what, xla_dump_flags(dump), log, {}, limit, arguments);
+    const int code = run_under_xla(a_.what, xla_dump_flags(dump), log, {}, limit, {arguments});
     std::error_code error;
     const bool dumped = !fs::is_empty(dump, error);
     TriageArgs a = a_;

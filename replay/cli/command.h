@@ -63,6 +63,7 @@ struct RunArgs {
   uint64_t rng_seed = EvalOptions().rng_seed;
   double tolerance = -1;
   bool no_verify = false, fit = false, unique_keys = false;
+  bool seeded = false;  // --seed was given: inputs are drawn, whatever lies with the module
 };
 void add_run_options(CLI::App* c, RunArgs& a);
 // What such a command reads, for what must not be written over (output_folder.h).
@@ -190,7 +191,9 @@ int cmd_check(const CheckArgs& a);
 struct CaptureArgs {
   std::vector<std::string> program;
   std::string out = "xla_dump";
-  bool json = false, force = false, no_arguments = false;  // no_arguments: those of jax's functions are not kept
+  std::string arguments = "small";                         // of jax's functions: none, small or all
+  std::string hook;                                        // a folder to make, for programs that others start
+  bool json = false, force = false, no_arguments = false;  // no_arguments: `none`, by its older name
 };
 int cmd_capture(const CaptureArgs& a);
 

@@ -75,6 +75,7 @@ Json complete_bisection(const Json& found) {
                    {"judged_for_rewrite", Json()},
                    {"rule", Json()},
                    {"instructions", list},
+                   {"inputs_from", Json()},
                    {"difference", Json()},
                    {"first_value_that_differs", Json()},
                    {"operands", list},

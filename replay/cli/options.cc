@@ -9,8 +9,10 @@ namespace hlo {
 void add_run_options(CLI::App* c, RunArgs& a) {
   c->add_option("--backend", a.backend, "evaluator, host, emulated (GPU kernels on the CPU) or cuda");
   c->add_option(
-      "--seed", a.seed,
-      "of the inputs; from 1000000 on they reach bounds of indices, ties, zeros of both signs, infinities and NaN");
+       "--seed", a.seed,
+       "of the inputs, which are drawn then, whatever arguments lie with the module; from 1000000 on they reach "
+       "bounds of indices, ties, zeros of both signs, infinities and NaN")
+      ->each([&a](const std::string&) { a.seeded = true; });
   c->add_option("--scheme", a.scheme, "mixed or positive");
   c->add_option("--inputs", a.inputs, ".npz with arrays p0, p1 …, .npy, or text with a literal a parameter");
   c->add_flag("--fit-inputs", a.fit, "indices in range, initial values that leave sums alone");
@@ -172,13 +174,23 @@ void add_debug_commands(CLI::App& app, int* code) {
   static CaptureArgs capture;
   c = app.add_subcommand("capture",
                          "run a program (jax, TensorFlow, PyTorch/XLA) and keep every stage of what it compiles");
-  c->footer("Example:\n  hlo-replay capture -o /tmp/xla_dump -- python3 train.py");
+  c->footer(
+      "Examples:\n"
+      "  hlo-replay capture -o /tmp/xla_dump -- python3 train.py\n"
+      "  hlo-replay capture -o /tmp/xla_dump --arguments=all -- python3 train.py\n"
+      "  hlo-replay capture --hook=/tmp/hook                       for programs that others start: prints what to set");
   c->add_option("-o,--out", capture.out, "folder to make (xla_dump)");
   c->add_flag("--force", capture.force, "replace it");
-  c->add_flag("--no-arguments", capture.no_arguments,
-              "do not keep what functions of jax are called with first (256 MiB at most)");
+  c->add_option("--arguments", capture.arguments,
+                "what functions of jax are called with first: none, small (256 MiB together, the default) or all")
+      ->check(CLI::IsMember({"none", "small", "all"}));
+  c->add_flag("--no-arguments", capture.no_arguments, "--arguments=none");
+  c->add_option(
+      "--hook", capture.hook,
+      "folder to make, in place of running a program: with it in PYTHONPATH every Python process dumps and keeps "
+      "its arguments below $HLO_REPLAY_CAPTURE");
   c->add_flag("--json", capture.json);
-  c->add_option("COMMAND", capture.program, "after --")->required();
+  c->add_option("COMMAND", capture.program, "after --");
   c->callback([code] { *code = cmd_capture(capture); });
 
   static ReduceArgs reduce;

@@ -22,7 +22,7 @@ namespace hlo {
 std::string inputs_in_command(const TriageArgs& a) {
   std::string out;
   if (!a.inputs.empty()) out += " --inputs=" + shell_word(a.inputs);
-  if (a.seed != 1) out += fmt::format(" --seed={}", a.seed);
+  if (a.seed != 1 || (a.seeded && a.inputs.empty())) out += fmt::format(" --seed={}", a.seed);
   return out;
 }
 

@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "passes/pass.h"
+#include "replay/cli/kept_arguments.h"
 #include "replay/cli/triage.h"
 #include "replay/os/confined_path.h"
 #include "replay/os/files.h"
@@ -125,9 +126,7 @@ std::string first_stage_of(const TriageSubject& s) {
   if (s.kind == TriageSubject::kModule) return s.spec;
   for (const Recording& r : s.modules)
     if (s.module.empty() || r.module_name == s.module)
-      for (size_t k = 0; k < r.rows.size(); ++k)
-        if (std::string file = r.rows[k].file; file.ends_with(".txt") || file.ends_with(".hlo"))
-          return confined_path(r.folder, file);
+      if (std::string file = first_text(r); !file.empty()) return file;
   return {};
 }
 

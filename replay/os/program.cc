@@ -1,6 +1,5 @@
 #include "replay/os/program.h"
 
-#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <optional>
@@ -10,62 +9,10 @@
 #include "replay/os/spawn.h"
 
 namespace hlo {
-namespace {
-
-std::string flags_set() {
-  const char* set = std::getenv("XLA_FLAGS");
-  return set ? set : "";
-}
-
-}  // namespace
-
-std::string xla_dump_flags(const std::string& folder) {
-  return fmt::format(
-      "--xla_dump_to={} --xla_dump_hlo_as_text --xla_dump_hlo_pass_re=.* --xla_dump_large_constants "
-      "--xla_dump_module_metadata",
-      folder);
-}
-
-std::string xla_flag_set(const std::string& flag) { return xla_flag_in(flags_set(), flag); }
-
-std::string xla_flag_in(const std::string& all, const std::string& flag) {
-  std::string wanted = "--" + flag + "=";
-  size_t at = all.rfind(wanted);
-  if (at == std::string::npos) return {};
-  at += wanted.size();
-  return all.substr(at, all.find_first_of(" \t\n", at) - at);
-}
-
-std::vector<std::string> unknown_xla_flags(std::string_view log) {
-  std::vector<std::string> out;
-  size_t at = log.find("Unknown flag");
-  if (at == std::string_view::npos || (at = log.find("XLA_FLAGS: ", at)) == std::string_view::npos) return out;
-  at += std::string_view("XLA_FLAGS: ").size();
-  // One blank between them: what stands behind two is no longer the list.
-  while (log.substr(at).starts_with("--")) {
-    const size_t end = std::min(log.find_first_of(" \t\r\n", at), log.size());
-    out.emplace_back(log.substr(at, end - at));
-    if (end >= log.size() || log[end] != ' ') break;
-    at = end + 1;
-  }
-  return out;
-}
-
-std::string without_xla_flags(const std::string& flags, const std::vector<std::string>& unknown) {
-  std::string out;
-  for (size_t at = 0; at < flags.size();) {
-    const size_t end = std::min(flags.find_first_of(" \t\r\n", at), flags.size());
-    const std::string word = flags.substr(at, end - at);
-    if (!word.empty() && std::find(unknown.begin(), unknown.end(), word) == unknown.end())
-      out += (out.empty() ? "" : " ") + word;
-    at = end + 1;
-  }
-  return out;
-}
 
 int run_under_xla(const std::vector<std::string>& words, const std::string& flags, const std::string& log,
-                  const std::vector<std::string>& without, double limit_seconds, const std::string& arguments) {
-  std::string all = flags_set();
+                  const std::vector<std::string>& without, double limit_seconds, const KeptByProgram& kept) {
+  std::string all = xla_flags_set();
   if (!all.empty()) all += " ";
   all += flags;
   if (!without.empty()) all = without_xla_flags(all, without);
@@ -73,12 +20,13 @@ int run_under_xla(const std::vector<std::string>& words, const std::string& flag
   command.words = words, command.log = log, command.terminal = true, command.limit_seconds = limit_seconds;
   command.environment = {{"XLA_FLAGS", all}, {"JAX_ENABLE_COMPILATION_CACHE", "false"}};
   std::optional<TemporaryFolder> hook;
-  if (!arguments.empty()) {
+  if (!kept.folder.empty()) {
     hook.emplace();
     write_file(hook->path() + "/sitecustomize.py", kArgumentHook);
     const char* set = std::getenv("PYTHONPATH");
     command.environment.emplace_back("PYTHONPATH", hook->path() + (set && *set ? ":" + std::string(set) : ""));
-    command.environment.emplace_back("HLO_REPLAY_ARGUMENTS", std::filesystem::absolute(arguments).string());
+    command.environment.emplace_back("HLO_REPLAY_KEPT", std::filesystem::absolute(kept.folder).string());
+    command.environment.emplace_back("HLO_REPLAY_ARGUMENTS", kept.arguments);
   }
   int code = run_command(command);
   if (code == 127) fail(FailureKind::kUsage, "cannot run {}", words[0]);

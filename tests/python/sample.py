@@ -31,6 +31,16 @@ def main(path: str) -> None:
         found: hlo.Bisection = recording.bisect(oracle=judge)
         print(found.found, recording.explain("dot").events["what"], recording.cost().seconds, recording.memory().peak)
         print(recording.diff(0, -1).added, recording.summary().rows, recording.view())
+        checked: hlo.Checked = recording.check(inputs="a.npz", outputs="a.npz")
+        triaged: hlo.Triaged = recording.triage("wrong")
+        captured: hlo.Captured | None = recording.captured
+        names: list[str] = recording.search(opcode="dot").table()["instruction"]
+        ran: hlo.Ran = recording.exec(0, seed=1)
+        times: hlo.CompileTime = recording.compile_time()
+        chosen: hlo.Tuned = recording.tuned(recording)
+        timed: hlo.Profiled = recording.profile("host.xplane.pb", by="line")
+        print(checked.decides, triaged.pass_name, captured and captured.versions, names, ran.inputs, times.told, chosen.same,
+              timed.joined_share, [m.fingerprint for m in recording.modules])
     builder = hlo.Builder(hlo.Module("f"), "main")
     x = builder.parameter("f32[2]")
     builder.build(builder.op("add", [x, builder.constant(np.ones(2, np.float32))]))

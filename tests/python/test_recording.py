@@ -142,6 +142,88 @@ class Recorded(unittest.TestCase):
                 hlo.open(folder).stages[0].module  # pylint: disable=expression-not-assigned
 
 
+class Answers(unittest.TestCase):
+    """What the command line answers, as typed results."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.made = tempfile.TemporaryDirectory()
+        cls.folder = pathlib.Path(cls.made.name) / "out"
+        cls.module = hlo.parse(ROOT / "testdata" / "mnist_softmax.hlo")
+        cls.r = hlo.replay(cls.module, out=cls.folder)
+        cls.inputs = cls.module.seeded_inputs(7)
+        cls.outputs = cls.module.run(*cls.inputs)
+        cls.outputs = cls.outputs if isinstance(cls.outputs, tuple) else (cls.outputs,)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.made.cleanup()
+
+    def columns(self, table, *names):
+        self.assertEqual(len({len(c) for c in table.values()}), 1)
+        for name in names:
+            self.assertIn(name, table)
+
+    def test_search(self):
+        found = self.r.search(opcode="fusion")
+        self.assertTrue(found and found.found == len(found))
+        self.columns(found.table(), "instruction", "shape", "source")
+        self.assertFalse(self.r.search("no such name"))
+
+    def test_times_and_choices(self):
+        self.assertIsInstance(self.r.compile_time().told, bool)
+        self.columns(self.r.tuned().table(), "instruction", "chosen")
+        with self.assertRaises(hlo.Error):
+            self.r.profile("/nowhere.xplane.pb")
+
+    def test_run_and_check(self):
+        ran = self.r.exec(0, seed=7)
+        self.assertEqual(ran.inputs, "seed 7")
+        self.assertAlmostEqual(ran.table()["max"][0], float(self.outputs[0].max()), places=5)
+        with self.assertRaises(hlo.UsageError):
+            self.r.check()
+        with self.assertRaises(hlo.UsageError):
+            self.r.exec(0, seed=7, inputs="a.npz")
+
+    def test_its_own_inputs(self):
+        with tempfile.TemporaryDirectory() as made:
+            folder = pathlib.Path(made) / "out"
+            r = hlo.replay(self.module, out=folder)
+            stem = f"module_0001.{r.module_name}"
+            np.savez(folder / f"{stem}.arguments.npz", **{f"p{k}": a for k, a in enumerate(self.inputs)})
+            np.savez(folder / f"{stem}.results.npz", **{f"o{k}": a for k, a in enumerate(self.outputs)})
+            own = f"{stem}.arguments.npz, of the first call"
+            self.assertEqual((r.exec(0).inputs, r.check().inputs, r.bisect().inputs), (own, own, own))
+            self.assertIn(r.check().verdict, ("right", "rounding"))
+            self.assertEqual(r.exec(0, seed=1).inputs, "seed 1")
+            self.assertIsNone(r.captured)
+            np.savez(folder / f"{stem}.arguments.npz", p0=np.zeros(3, np.float32))
+            for ask in (r.check, r.bisect, r.exec):
+                with self.assertRaisesRegex(hlo.UsageError, "does not fit module"):
+                    ask()
+            (folder / "capture.json").write_text('{"version": 99}')
+            with self.assertRaisesRegex(hlo.InputError, "another release"):
+                r.captured  # pylint: disable=pointless-statement
+            with self.assertRaisesRegex(hlo.UsageError, "another release"):
+                r.bisect()
+
+    def test_triage(self):
+        t = self.r.triage(time_limit=10)
+        self.columns(t.table(), "rung", "outcome")
+        self.assertIsNone(t.report)
+
+    def test_another_recording(self):
+        self.assertTrue(self.r.diff(hlo.open(self.folder)).same)
+        other = hlo.replay(self.module, disabled=["fusion"])
+        self.assertFalse(self.r.diff(other).same)
+
+    def test_old_spellings_warn(self):
+        for ask in (lambda: self.r.name, lambda: self.r.text(), lambda: self.r.stages[0]["name"], lambda: self.r[0],
+                    lambda: self.r.stages[0].get("pass"), lambda: self.r.bisect()["found"], lambda: self.r.triage(time_limit=5).passname):
+            with self.assertWarns(DeprecationWarning):
+                ask()
+
+
 class SeveralModules(unittest.TestCase):
     def test_a_run(self):
         with tempfile.TemporaryDirectory() as made:

@@ -14,7 +14,10 @@ from typing import Any, Iterator, Mapping, Sequence
 import jax
 
 from . import _tool
-from ._run import Folder, Module, Run
+from .. import _keep
+from ..captured import debug_options
+from ..recording import Recording
+from ._run import Folder
 
 _untyped: Any = jax  # some of its functions have no types
 
@@ -44,6 +47,8 @@ def disabled_passes(more: Sequence[str]) -> list[str]:
 def options_for(folder: pathlib.Path, disable: Sequence[str], flags: Mapping[str, Any]) -> dict[str, Any]:
     options: dict[str, Any] = {**_DUMP, **{k.lstrip("-"): v for k, v in flags.items()}, "xla_dump_to": str(folder)}
     asked = options.pop("xla_disable_hlo_passes", "")
+    if jax.default_backend() in ("gpu", "cuda", "rocm"):  # of no other platform; `tuned` reads it
+        options.setdefault("xla_gpu_dump_autotune_results_to", str(folder / "autotune_results.pbtxt"))
     passes = disabled_passes([*str(asked).split(","), *disable])
     if passes:
         options["xla_disable_hlo_passes"] = ",".join(passes)
@@ -82,13 +87,12 @@ def no_caches() -> Iterator[None]:
         compilation_cache.reset_cache()  # it would remember for ever that it was not used
 
 
-def settled(within: Folder, folder: pathlib.Path, options: Mapping[str, Any]) -> Module:
-    """What a compilation dumped, if it did and with the flags that it was to have."""
+def settle(folder: pathlib.Path, options: Mapping[str, Any]) -> None:
+    """Raises Error where a compilation did not dump, or not with the flags that it was to have."""
     if not any(f.name.endswith("before_optimizations.txt") for f in folder.iterdir()):
         raise _tool.failure("unsupported", f"the compiler dumped nothing into {folder}: it runs on another machine, or "
                             "a cache in front of it answered")
-    module = Module(folder, within)
-    reached = module.debug_options()
+    reached = debug_options(folder)
     if reached:
         missing = set(filter(None, str(options.get("xla_disable_hlo_passes", "")).split(","))) - set(
             reached.get("xla_disable_hlo_passes", []))
@@ -97,10 +101,9 @@ def settled(within: Folder, folder: pathlib.Path, options: Mapping[str, Any]) ->
                                 f"it had {reached.get('xla_disable_hlo_passes')}")
     elif options.get("xla_disable_hlo_passes"):
         raise _tool.failure("unsupported", "the compiler does not write down which flags reached it")
-    return module
 
 
-def compile_lowered(lowered: Any, within: Folder, disable: Sequence[str], flags: Mapping[str, Any]) -> tuple[Any, Module]:
+def compile_lowered(lowered: Any, within: Folder, disable: Sequence[str], flags: Mapping[str, Any]) -> Any:
     """Compiles by jax's public way, with compiler options: flags of the process stay as they are."""
     shorten(lowered.compiler_ir("stablehlo"))
     # A name that no compilation had: jax remembers executables by their options, and would compile nothing.
@@ -115,17 +118,22 @@ def compile_lowered(lowered: Any, within: Folder, disable: Sequence[str], flags:
             compiled = lowered.compile(compiler_options=options)
         finally:
             unique.rename(within.path)  # which is empty
-    return compiled, settled(within, within.path, options)
+    settle(within.path, options)
+    return compiled
 
 
 @contextlib.contextmanager
-def capture(folder: str | os.PathLike[str] | None = None, *, disable_passes: Sequence[str] = (),
-            flags: Mapping[str, Any] | None = None) -> Iterator[Run]:
-    """Everything that is compiled inside becomes one run, a folder for each compilation.
+def capture(folder: str | os.PathLike[str] | None = None, *, arguments: str = "small", disable_passes: Sequence[str] = (),
+            flags: Mapping[str, Any] | None = None) -> Iterator[Recording]:
+    """Everything that is compiled inside becomes one recording, a folder for each compilation.
 
         with hlo_replay.jax.capture("dump") as run:
             train_step(state, batch)
-        run["train_step"].ask("memory")
+        run["train_step"].memory()
+
+    `arguments`: what each compiled function is called with first is kept: "none", "small" (256 MiB together) or "all";
+    what it gave for them is, too, where all of them are. Versions, flags, devices and the lowering are kept always
+    (`run["train_step"].captured`).
 
     Functions that were compiled before are compiled again: jax's caches are cleared. What somebody has compiled ahead
     of time (`lowered.compile()` before) is not compiled here, and nothing can be dumped of it.
@@ -139,7 +147,13 @@ def capture(folder: str | os.PathLike[str] | None = None, *, disable_passes: Seq
     if original is None:
         raise _tool.failure("unsupported", f"jax {jax.__version__} compiles in a way that this package does not know; "
                             "`hlo-replay capture -- python3 PROGRAM` captures a whole program")
-    run = Run(Folder(folder))
+    if arguments not in _keep.CHOICES:
+        raise _tool.failure("usage", f"arguments={arguments!r}: there are {', '.join(_keep.CHOICES)}")
+    from jax._src.interpreters import pxla
+
+    within = Folder(folder)
+    run = Recording(None, str(within.path), captures=True, keeps=within)
+    keeper = _keep.Keeper(None, arguments)
     wanted = dict(flags or {})
     failures: list[Exception] = []
     numbers = itertools.count(1)  # of compilations, of several threads maybe
@@ -148,7 +162,7 @@ def capture(folder: str | os.PathLike[str] | None = None, *, disable_passes: Seq
     def dumped(backend: Any, computation: Any, devices: Any, compile_options: Any, *args: Any, **kwargs: Any) -> Any:
         shorten(computation)
         name = str(computation.operation.attributes["sym_name"]).strip('"')
-        target = run.folder / f"{next(numbers):04}.{re.sub(r'[^A-Za-z0-9_.-]', '_', name)}"
+        target = within.path / f"{next(numbers):04}.{re.sub(r'[^A-Za-z0-9_.-]', '_', name)}"
         target.mkdir()
         options = options_for(target, disable_passes, wanted)
         kept = compile_options.env_option_overrides
@@ -164,18 +178,23 @@ def capture(folder: str | os.PathLike[str] | None = None, *, disable_passes: Seq
         finally:
             compile_options.env_option_overrides = kept
         try:
-            run.modules.append(settled(run._within, target, options))
+            run._changed()
+            settle(target, options)
+            keeper.compiled(executable, computation, set(), str(target))
         except Exception as e:
             failures.append(e)
         return executable
 
     _untyped.clear_caches()
     compiler.compile_or_get_cached = dumped
+    call = keeper.watch_calls(pxla)
     try:
         with no_caches():
             yield run
     finally:
         compiler.compile_or_get_cached = original
+        if call is not None:
+            setattr(pxla.ExecuteReplicated, "__call__", call)
         if disable_passes or wanted:
             _untyped.clear_caches()
         run.notes += [str(e) for e in failures]

@@ -12,7 +12,9 @@ import jax
 
 from . import _compile, _tool
 from ._record import lower
-from ._run import Folder, Module
+from ..recording import Recording
+from ..stage import Stage
+from ._run import Folder
 
 # What becomes another thing, or nothing, on the way HLO → StableHLO → HLO.
 _NOT_STABLE = re.compile(r" (fusion|bitcast|custom-call|copy-start|copy-done|async-start|async-update|async-done|[a-z-]+-start|[a-z-]+-done|"
@@ -26,7 +28,7 @@ def replace(fn: Callable[..., Any], module: Any, *, way: str = "") -> "Replaced"
     """A function that runs `module` in the place of what jax makes of `fn`.
 
     module: a stage that was edited, or what our pipeline made of one: HLO text, a file of any format that hlo-replay
-    reads, or `RECORDING.text(stage)`. Its parameters and results are those of the function's module.
+    reads, or a stage of a recording. Its parameters and results are those of the function's module.
     way: how it gets there; the one that carries it, where nothing is said.
       "behind":    it takes the place of what XLA's passes have made (jaxlib 0.10.2 and later, CPU): XLA schedules it and
                    makes code of it, no other pass sees it. Its layouts, fusions and bitcasts stay as they are.
@@ -55,7 +57,7 @@ class Replaced:
             refused.append(f"{name}: {why}")
         else:
             raise _tool.failure("unsupported", "the module cannot be put in the function's place; " + "; ".join(refused))
-        self.module: Module | None = None
+        self.module: Recording | None = None
         self._compiled: dict[Any, Any] = {}
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -66,7 +68,9 @@ class Replaced:
         return self._compiled[key](*args, **kwargs)
 
     def _compile(self, lowered: Any) -> Any:
-        compiled, self.module = _compile.compile_lowered(lowered, Folder(None), (), {})
+        within = Folder(None)
+        compiled = _compile.compile_lowered(lowered, within, (), {})
+        self.module = Recording(None, str(within.path), keeps=within)
         return compiled
 
     def _stablehlo(self, lowered: Any) -> Any:
@@ -131,10 +135,8 @@ def _text_of(module: Any) -> str:
         if code:
             raise _tool.failure("invalid", said.strip())
         return out
-    text = getattr(module, "text", None)
-    text = text() if callable(text) else text
-    if isinstance(text, str):
-        return text
+    if isinstance(module, (Recording, Stage)):
+        return module.stage(0).text if isinstance(module, Recording) else module.text
     raise _tool.failure("usage", f"a module is HLO text or a file, not {type(module).__name__}")
 
 

@@ -1,0 +1,211 @@
+#include "replay/cli/kept_arguments.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <optional>
+
+#include "ir/leaves.h"
+#include "replay/cli/json_output.h"
+#include "replay/judge/session.h"
+#include "replay/os/confined_path.h"
+#include "replay/os/files.h"
+#include "replay/record/input.h"
+
+namespace hlo {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr int64_t kLargestSnapshot = int64_t{2} << 30;
+constexpr int64_t kLargestCaptureFile = int64_t{64} << 20;
+constexpr int kCaptureVersion = 1;
+
+std::string module_prefix(const Recording& r) {
+  return fmt::format("module_{:04}.{}.", r.module_number, r.module_name);
+}
+
+// The first run's: XLA writes one a run, with a number that says nothing.
+std::optional<std::string> first_snapshot(const Recording& r) {
+  const std::string begin = module_prefix(r) + "snapshot.";
+  std::error_code error;
+  std::vector<std::pair<fs::file_time_type, std::string>> all;
+  for (const fs::directory_entry& e : fs::directory_iterator(r.folder, error)) {
+    const std::string name = e.path().filename();
+    if (name.starts_with(begin) && name.ends_with(".pb") && e.is_regular_file(error) &&
+        static_cast<int64_t>(e.file_size(error)) <= kLargestSnapshot)
+      all.emplace_back(e.last_write_time(error), name);
+  }
+  if (all.empty()) return std::nullopt;
+  return std::min_element(all.begin(), all.end())->second;
+}
+
+// jax's name of a function is XLA's of its module, but for what stands for brackets.
+std::string without_end(std::string name) {
+  while (!name.empty() && name.back() == '_') name.pop_back();
+  return name;
+}
+
+// By name and number of the call alone: those of other modules of the name are among them.
+std::vector<std::string> arguments_by_name(const Recording& r, const std::string& scratch) {
+  std::vector<std::string> out;
+  std::vector<std::string> folders{r.folder};
+  if (!scratch.empty()) folders.push_back(scratch + "/arguments");
+  for (const std::string& folder : folders) {
+    std::error_code error;
+    for (const fs::directory_entry& e : fs::directory_iterator(folder, error)) {
+      const std::string name = e.path().filename();
+      if (!name.starts_with("arguments.") || !name.ends_with(".npz")) continue;
+      const std::string middle = name.substr(10, name.size() - 14);
+      if (without_end(middle.substr(0, middle.rfind('.'))) == without_end(r.module_name)) out.push_back(e.path());
+    }
+  }
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
+std::string file_of(const std::string& folder, const std::string& name) {
+  std::error_code error;
+  return fs::is_regular_file(folder + "/" + name, error) ? confined_path(folder, name) : std::string();
+}
+
+// The module's own file, in its folder, or in the one where triage keeps what a program had.
+std::string own_file(const Recording& r, const std::string& scratch, const char* what) {
+  const std::string name = module_prefix(r) + what + ".npz";
+  std::string found = file_of(r.folder, name);
+  if (found.empty() && !scratch.empty()) found = file_of(scratch + "/arguments", name);
+  return found;
+}
+
+// What the folder tells of the module's first call; null where it tells nothing.
+Json call_of(const Recording& r) {
+  const std::string file = file_of(r.folder, "capture.json");
+  if (file.empty()) return {};
+  std::error_code error;
+  const Json told = static_cast<int64_t>(fs::file_size(file, error)) > kLargestCaptureFile
+                        ? Json()
+                        : Json::parse(read_file(file), nullptr, false);
+  if (!told.is_object() || !told.contains("version") || !told["version"].is_number_integer())
+    fail(FailureKind::kIo, "{} is damaged: an object with a version is wanted", file);
+  if (told["version"] != kCaptureVersion)
+    fail(FailureKind::kUsage,
+         "{} was written by another release: it is version {}, this hlo-replay reads version {}; --inputs=FILE or "
+         "--seed=N does without it",
+         file, told["version"].dump(), kCaptureVersion);
+  if (!told.contains("calls") || !told["calls"].is_array()) fail(FailureKind::kIo, "{} is damaged: no calls", file);
+  for (const Json& call : told["calls"])
+    if (call.is_object() && call.contains("number") && call["number"] == r.module_number) return call;
+  return {};
+}
+
+// Arguments that were too large to be kept: `p3, p4`.
+std::string not_kept(const Json& call) {
+  std::string out;
+  if (!call.is_object() || !call.contains("arguments") || !call["arguments"].is_array()) return out;
+  for (const Json& argument : call["arguments"])
+    if (argument.is_object() && argument.contains("kept") && argument["kept"] == false && argument.contains("name") &&
+        argument["name"].is_string())
+      out += (out.empty() ? "" : ", ") + argument["name"].get<std::string>();
+  return out;
+}
+
+// Do these inputs fit the first stage?
+bool inputs_fit(const RunArgs& a, const Module& m, const std::string& file, std::string* why) {
+  RunArgs with = a;
+  with.inputs = file;
+  try {
+    InputOptions inputs = input_options(with);
+    inputs.label = inputs.place = file;
+    const Session session(m, inputs);
+    return true;
+  } catch (const Failure& e) {
+    *why = e.what();
+    return false;
+  }
+}
+
+void take_snapshot(const RunArgs& a, const Recording& r, const Module& first, const std::string& name,
+                   std::string scratch, KeptArguments& out) {
+  const Loaded held = load_all(confined_path(r.folder, name));
+  const Universe& u = held.module->u();
+  if (scratch.empty()) {
+    out.holds = std::make_shared<TemporaryFolder>();
+    scratch = out.holds->path();
+  }
+  std::vector<Value> arguments;
+  for (LitId argument : held.arguments) arguments.push_back(value_of_literal(u, argument));
+  const std::string inputs = scratch + "/inputs.npz", outputs = scratch + "/outputs.npz";
+  save_arrays(u, inputs, arguments, {});
+  std::string why;
+  if (!inputs_fit(a, first, inputs, &why)) {
+    out.notes.push_back(fmt::format("{} is left: {}", name, why));
+    return;
+  }
+  out.inputs = inputs, out.in_words = name;
+  if (!held.result.valid()) return;
+  std::vector<Value> results;
+  flatten(u, value_of_literal(u, held.result), &results);
+  save_arrays(u, outputs, {}, results);
+  out.outputs = outputs;
+}
+
+}  // namespace
+
+bool keeps_arguments(const Recording& r, const std::string& scratch) {
+  return !own_file(r, scratch, "arguments").empty() || !file_of(r.folder, "inputs.npz").empty() ||
+         !arguments_by_name(r, scratch).empty() || first_snapshot(r);
+}
+
+std::string first_text(const Recording& r) {
+  for (const StageRow& row : r.rows)
+    if (row.file.ends_with(".txt") || row.file.ends_with(".hlo")) return confined_path(r.folder, row.file);
+  return {};
+}
+
+bool takes_kept(const RunArgs& a) { return a.inputs.empty() && !a.seeded && a.scheme == "mixed"; }
+
+KeptArguments kept_arguments(const Recording& r, const Module& first, const RunArgs& a, const std::string& scratch) {
+  KeptArguments out;
+  std::string why;
+  if (const std::string own = own_file(r, scratch, "arguments"); !own.empty()) {
+    const Json call = call_of(r);
+    const std::string name = fs::path(own).filename(), drawn = not_kept(call);
+    if (!inputs_fit(a, first, own, &why)) {
+      out.misfit = fmt::format("{} does not fit module {}: {}", name, r.module_name, why);
+      return out;
+    }
+    out.inputs = own, out.in_words = name + ", of the first call";
+    if (drawn.empty())
+      out.outputs = own_file(r, scratch, "results");
+    else
+      out.in_words += fmt::format("; {} drawn, as too large to be kept (seed {})", drawn, a.seed);
+    return out;
+  }
+  if (const std::string beside = file_of(r.folder, "inputs.npz"); !beside.empty()) {
+    if (inputs_fit(a, first, beside, &why)) {
+      out.inputs = beside, out.in_words = "inputs.npz beside it";
+      out.outputs = file_of(r.folder, "outputs.npz");
+      return out;
+    }
+    out.misfit = fmt::format("inputs.npz beside it does not fit module {}: {}", r.module_name, why);
+  }
+  for (const std::string& file : arguments_by_name(r, scratch)) {
+    if (inputs_fit(a, first, file, &why)) {
+      out.inputs = file, out.in_words = fs::path(file).filename().string() + ", of the first call";
+      return out;
+    }
+    out.notes.push_back(fmt::format("{} is left: {}", fs::path(file).filename().string(), why));
+  }
+  if (const std::optional<std::string> snapshot = first_snapshot(r))
+    take_snapshot(a, r, first, *snapshot, scratch, out);
+  return out;
+}
+
+KeptArguments own_arguments(const Recording& r, const Module& first, const RunArgs& a) {
+  KeptArguments kept = kept_arguments(r, first, a, "");
+  if (kept.inputs.empty() && !kept.misfit.empty())
+    fail(FailureKind::kUsage, "{}; --inputs=FILE takes others, --seed=N draws them", kept.misfit);
+  if (kept.inputs.empty())
+    for (const std::string& note : kept.notes) complain("note: " + note);
+  return kept;
+}
+
+}  // namespace hlo
