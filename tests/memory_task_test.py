@@ -3,6 +3,7 @@
 XLA's of a small training step (testdata/memory/); logs are in the words of XLA, tsl's BFC allocator and PJRT."""
 import json
 import pathlib
+import re
 import shutil
 import tempfile
 
@@ -25,7 +26,8 @@ def answer(name, code, *args, **how):
 module = answer("plain", 0, DUMP)["modules"][0]
 TEMPORARIES = module["temporary_bytes"]
 MIB = 1 << 20
-expect("the dump", module["from"] == "XLA's buffer assignment" and TEMPORARIES == 368 * MIB and module["stages"] is None and module["tried"] is None, module["from"])
+ROUNDED = (TEMPORARIES + 255) // 256 * 256  # as the allocator does
+expect("the dump", module["from"] == "XLA's buffer assignment" and TEMPORARIES // MIB == 368 and module["stages"] is None and module["tried"] is None, module["from"])
 code, out, err = run("memory", DUMP)
 expect("lines with their largest value", any("two_layers.py:9" in l and "values, the largest" in l for l in out.splitlines()), out)
 
@@ -33,7 +35,7 @@ LOGS = {
     "runtime": f"jax.errors.JaxRuntimeError: RESOURCE_EXHAUSTED: Out of memory while trying to allocate {TEMPORARIES} bytes.\n",
     "runtime, rounded": "RESOURCE_EXHAUSTED: Out of memory while trying to allocate 368.00MiB.\n",
     "a driver's": f"E1128 11:00:00.000000 7 cuda_executor.cc:10] failed to allocate 368.00MiB ({TEMPORARIES} bytes) from device: CUDA_ERROR_OUT_OF_MEMORY: out of memory\n",
-    "BFC": "W1128 11:00:00.000000 7 bfc_allocator.cc:501] Allocator (GPU_0_bfc) ran out of memory trying to allocate 368.00MiB (rounded to 385875968)requested by op \n",
+    "BFC": f"W1128 11:00:00.000000 7 bfc_allocator.cc:501] Allocator (GPU_0_bfc) ran out of memory trying to allocate 368.00MiB (rounded to {ROUNDED})requested by op \n",
     "TPU": "RESOURCE_EXHAUSTED: Attempting to reserve 368.00M at the bottom of memory. That was not possible.\n",
 }
 with tempfile.TemporaryDirectory() as directory:
@@ -49,7 +51,7 @@ with tempfile.TemporaryDirectory() as directory:
         expect(f"{name}: the allocation", len(c) == 1 and c[0]["times"] == 3 and c[0]["line"] == 2 and [(a["kind"], a["module"], a["bytes"]) for a in c[0]["allocations"]] == [("temporary", "jit_train_step", TEMPORARIES)], c)
         expect(f"{name}: its line", c[0]["allocations"][0]["source"].startswith("two_layers.py:") if c and c[0]["allocations"] else False, c)
     code, out, err = run("memory", DUMP, log(LOGS["runtime"]))
-    expect("in words", code == 0 and "the temporaries of jit_train_step: 368.00MiB" in out and "alive at its peak, at loop_convert_fusion.1" in out and "two_layers.py:9" in out, out)
+    expect("in words", code == 0 and "the temporaries of jit_train_step (0001): 368.00MiB" in out and "alive at its peak, at loop_convert_fusion.1" in out and "two_layers.py:9" in out, out)
     code, out, err = run("memory", DUMP, "--log=-", stdin=LOGS["runtime"])
     expect("standard input", code == 0 and "368.00MiB" in out, out + err)
 
@@ -59,7 +61,7 @@ with tempfile.TemporaryDirectory() as directory:
     v = answer("several", 0, DUMP, log("RESOURCE_EXHAUSTED: Out of memory while trying to allocate 2097152 bytes.\n"))["log"]["complaints"][0]
     expect("several", len(v["allocations"]) == 12, v["allocations"])
     bfc = ("I1128 1 7 bfc_allocator.cc:1100]      Summary of in-use Chunks by size: \nI1128 1 7 bfc_allocator.cc:1103] 9 Chunks of size 2097152 totalling 18.0MiB\n"
-           f"I1128 1 7 bfc_allocator.cc:1103] 1 Chunks of size {TEMPORARIES} totalling 368.00MiB\nI1128 1 7 bfc_allocator.cc:1103] 3 Chunks of size 1073741824 totalling 3.00GiB\n"
+           f"I1128 1 7 bfc_allocator.cc:1103] 1 Chunks of size {ROUNDED} totalling 368.00MiB\nI1128 1 7 bfc_allocator.cc:1103] 3 Chunks of size 1073741824 totalling 3.00GiB\n"
            "I1128 1 7 bfc_allocator.cc:1110] Stats: \nLimit:                     64000000000\nInUse:                      4000000000\n")
     v = answer("blocks", 0, DUMP, log(LOGS["BFC"] + bfc))["log"]
     expect("blocks", v["blocks"] and v["blocks"]["count"] == 13 and v["blocks"]["joined_count"] == 10 and [b["bytes"] for b in v["blocks"]["not_joined"]] == [1 << 30] and v["in_use_bytes"] == 4000000000 and v["pool_bytes"] == 64000000000, v)
@@ -100,7 +102,7 @@ with tempfile.TemporaryDirectory() as directory:
     rises = [c["after_bytes"] - c["before_bytes"] for c in v["changes"]]
     expect("stages: the largest rise first", rises == sorted((r for r in rises if r > 0), reverse=True) + sorted(r for r in rises if r < 0), rises)
     code, out, err = run("memory", DUMP, "--stages")
-    expect("stages in words", code == 0 and "3 of 4 stages have no schedule" in out and "estimate" in out, out)
+    expect("stages in words", code == 0 and "3 of 4 stages have no schedule" in out and "an estimate" in out, out)
     broken = tmp / "broken"
     shutil.copytree(DUMP, broken)
     next(broken.glob("*0048*")).write_text("HloModule m\nENTRY e {\n  p = f32[\n")
@@ -114,10 +116,30 @@ with tempfile.TemporaryDirectory() as directory:
     compiled = [l for l in v["levers"] if l["compiled"]]
     expect("try: the best first", compiled and [l["allocated_after"] for l in compiled] == sorted(l["allocated_after"] for l in compiled), compiled)
     expect("try: each is held against the same", all(l["allocated_before"] == v["allocated_bytes"] and l["helps"] == (l["allocated_after"] < 0.995 * l["allocated_before"]) for l in compiled), compiled)
-    expect("try: recomputation helps", kinds.get("rematerialize", {}).get("helps") and "two_layers.py" in kinds["rematerialize"]["what"] and "jax.checkpoint" in kinds["rematerialize"]["how"], kinds.get("rematerialize"))
-    expect("try: donation frees what it says", kinds.get("donate", {}).get("foretold_bytes") == 12 * MIB and kinds["donate"]["allocated_before"] - kinds["donate"]["allocated_after"] == 12 * MIB, kinds.get("donate"))
+    expect("try: recomputation", "two_layers.py" in kinds["rematerialize"]["what"] and "jax.checkpoint" in kinds["rematerialize"]["how"] and kinds["rematerialize"]["source"].startswith("two_layers.py:"), kinds.get("rematerialize"))
+    expect("try: donation", kinds["donate"]["foretold_bytes"] == 12 * MIB and 0 < kinds["donate"]["allocated_before"] - kinds["donate"]["allocated_after"] <= 12 * MIB, kinds.get("donate"))
     code, out, err = run("memory", DUMP, "--try")
-    expect("try in words", code == 0 and "tried: each change compiled by our passes" in out and "foretold at most" in out and "jax.checkpoint" in out, out)
+    expect("try in words", code == 0 and "tried: each change compiled by our passes" in out and "foretold at most" in out and "donate_argnums" in out and "of them make it no less" in out and "note: the dump's own compilation allocates 400.00MiB" in out, out)
+
+    # What is compiled computes the same.
+    v = answer("changed modules", 0, DUMP, "--try", "-o", tmp / "changed")["modules"][0]["tried"]
+    files = [l["file"] for l in v["levers"] if l["file"]]
+    expect("changed modules: written", len(files) >= 3 and all((tmp / "changed" / f).exists() for f in files), files)
+    for l in v["levers"]:
+        if l["file"]:
+            text = (tmp / "changed" / l["file"]).read_text()
+            expect(f"{l['file']}: {l['kind']}", ("opt-barrier" in text) == (l["kind"] == "rematerialize") and ("may-alias" in text) == (l["kind"] == "donate"), l)
+            small = tmp / "small.hlo"
+            first = tmp / "first.hlo"
+            # With small arrays: 8192, 512 and 2048 have no other meaning here.
+            for file, source_text in ((small, text), (first, next(DUMP.glob("*before_optimizations.txt")).read_text())):
+                for large, few in (("8192", "8"), ("2048", "6"), ("512", "4")):
+                    source_text = re.sub(rf"(?<![0-9.]){large}(?=[],])", few, source_text)
+                file.write_text(source_text)
+            code, out, err = run("exec", first, "--seed=1", f"--compare-with={small}")
+            expect(f"{l['file']}: the same results", code == 0, out + err)
+    code, out, err = run("memory", DUMP, "-o", tmp / "x")
+    expect("-o alone", code == 2 and "-o goes with --try" in err, err)
 
     # What cannot be asked.
     one = tmp / "one.hlo"

@@ -227,6 +227,7 @@ std::string row_of_module(const LookedAt& l, const std::optional<MemoryReport>& 
 
 int cmd_memory(const MemoryArgs& a) {
   if (a.engine.installed() && !a.tries) fail(FailureKind::kUsage, "--engine goes with --try");
+  if (!a.out.empty() && !a.tries) fail(FailureKind::kUsage, "-o goes with --try");
   if (a.by != "line" && a.by != "scope" && a.by != "value")
     fail(FailureKind::kUsage, "--by is line, scope or value, not '{}'", a.by);
   std::optional<Target> named;

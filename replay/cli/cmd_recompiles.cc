@@ -209,7 +209,11 @@ class Recompilations {
     if (said.seconds >= 0) c.seconds = said.seconds, c.seconds_from = "jax", c.whole_seconds = false;
     // jax drops arguments that the program does not read.
     if (said.arguments.size() == c.arguments.size())
-      for (size_t j = 0; j < c.arguments.size(); ++j) c.arguments[j].weak = said.arguments[j].weak;
+      for (size_t j = 0; j < c.arguments.size(); ++j) {
+        c.arguments[j].weak = said.arguments[j].weak;
+        // What the caller left open the partitioner chose.
+        if (said.arguments[j].sharding.empty()) c.arguments[j].sharding.clear();
+      }
   }
 
   static std::string lost(double seconds, size_t known, size_t of, bool whole) {

@@ -219,9 +219,10 @@ struct MemoryArgs {
   std::string file, by = "line", gpu;   // of the card: empty: what the dump was compiled for
   std::string profile, profile_device;  // as in OpenArgs
   std::string log;                      // what the program printed when memory ran out
+  std::string out;                      // folder for what --try changes; empty: none
   EngineArgs engine;                    // of --try
   size_t most = 20;
-  bool json = false, orders = false, stages = false, tries = false;
+  bool json = false, orders = false, stages = false, tries = false, force = false;
 };
 int cmd_memory(const MemoryArgs& a);
 

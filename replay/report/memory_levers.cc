@@ -16,7 +16,7 @@
 namespace hlo {
 namespace {
 
-constexpr size_t kMostLines = 4;  // that are recomputed, alone and together
+constexpr size_t kMostAlone = 3, kMostTogether = 6;  // lines that are recomputed
 constexpr size_t kMostRecomputed = 100000;
 
 // jax's name for what differentiation backwards makes of an operation.
@@ -29,6 +29,7 @@ class Recomputing {
     for (size_t k = 0; k < order_.size(); ++k) place_[order_[k]] = k;
     for (InstId i : order_) {
       backward_[i] = is_backward(m_, i);
+      for (InstId o : m_.operands(i)) behind_[i] = behind_[i] || backward_[o] || behind_[o];
       if (!backward_[i] && can_be_cloned(i) && lines.contains(source_line(m_, i).text())) chosen_.insert(i);
     }
   }
@@ -92,10 +93,11 @@ class Recomputing {
         else
           edge.push_back(o);
       }
-    // No value of theirs may come from what will read them.
+    // No value of theirs may come from what will read them: none from the backward pass at all, but for what they are
+    // tied to. That one comes before the first of their readers, so no two groups wait for each other.
     if (clones_ + needed.size() > kMostRecomputed) return;
     for (InstId o : edge)
-      if (!place_.contains(o) || place_[o] >= first || !m_.shape(o).is_array()) return;
+      if (!place_.contains(o) || backward_[o] || behind_[o] || !m_.shape(o).is_array()) return;
     std::vector<InstId> tied = edge;
     for (InstId o : m_.operands(order_[first]))
       if (backward_.contains(o) && backward_[o] && m_.shape(o).is_array() && !seen.contains(o)) {
@@ -121,6 +123,7 @@ class Recomputing {
   const std::vector<InstId> order_;
   std::unordered_map<InstId, size_t> place_;
   std::unordered_map<InstId, bool> backward_;
+  std::unordered_map<InstId, bool> behind_;  // made of something of the backward pass
   std::set<InstId> chosen_;
   std::unordered_map<InstId, InstId> group_;
   size_t clones_ = 0;
@@ -155,8 +158,8 @@ void add_recomputations(const MemoryReport& r, const Module& first, std::vector<
   };
   std::set<std::string> together;
   int64_t sum = 0;
-  for (size_t k = 0; k < lines.size() && k < kMostLines; ++k) {
-    add({lines[k].first}, lines[k].second);
+  for (size_t k = 0; k < lines.size() && k < kMostTogether; ++k) {
+    if (k < kMostAlone) add({lines[k].first}, lines[k].second);
     together.insert(lines[k].first), sum += lines[k].second;
     if (k) add(together, sum);
   }
