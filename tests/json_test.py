@@ -301,6 +301,7 @@ case "$flags" in *disable_hlo_passes=*dce*) exit 0;; esac; exit 1
 
 seen |= {"triage"}  # tests/triage_test.py, every answer of it
 seen |= {"compile_time"}  # tests/compile_time_test.py, every answer of it
+seen |= {"recompiles"}  # tests/recompiles_test.py
 seen |= {"engine", "bisect_xla"}  # tests/installed_test.py, which has an XLA to ask
 with tempfile.TemporaryDirectory() as directory:
     log = pathlib.Path(directory) / "log.txt"

@@ -6,7 +6,10 @@
 #include "replay/cli/command.h"
 #include "replay/cli/looked_at.h"
 #include "replay/cli/measured.h"
+#include "replay/cli/memory_parts.h"
+#include "replay/os/files.h"
 #include "replay/os/interrupt.h"
+#include "replay/os/progress.h"
 #include "replay/os/terminal.h"
 #include "replay/record/target.h"
 #include "replay/report/answers.h"
@@ -44,6 +47,22 @@ void print_measured(const ReportTimes& times) {
   else
     fmt::print("times are since the begin of a run of {}, measured by {} ({})\n", time_text(times.memory.step),
                printable(run.file), printable(run.joined));
+}
+
+// Of the values that are summed under one key how many there are, and the largest of them.
+std::string largest_of(const MemoryReport& r, const std::string& by, const std::string& key) {
+  if (by == "value") return {};
+  size_t count = 0;
+  const MemoryValue* largest = nullptr;
+  for (const MemoryValue& v : r.alive) {
+    if (alive_key(v, by) != key) continue;
+    ++count;
+    if (!largest || v.bytes > largest->bytes) largest = &v;
+  }
+  if (!largest) return {};
+  return count == 1 ? fmt::format("  {} {}", printable(largest->name()), printable(largest->shape))
+                    : fmt::format("  {} values, the largest {} {} {}", count, printable(largest->name()),
+                                  human_bytes(largest->bytes), printable(largest->shape));
 }
 
 // Those that are largest; with a profile, when they live.
@@ -96,11 +115,23 @@ void print_orders(const OrderPeaks& o, const std::vector<OrderPass>& scheduling,
              flags.empty() ? "" : fmt::format("; not tried: {}", fmt::join(flags, ", ")));
 }
 
-void print_report(const LookedAt& l, const MemoryReport& r, const ReportTimes& times, const MemoryArgs& a) {
+// How much it is in all.
+void print_report_head(const LookedAt& l, const MemoryReport& r) {
   fmt::print("{}, {}: {} allocated ({} arguments, {} constants, {} outputs, {} temporaries), by {}\n",
              printable(l.name()), printable(l.stage), human_bytes(r.allocated), human_bytes(r.arguments),
              human_bytes(r.constants), human_bytes(r.outputs), human_bytes(r.temporaries), r.from);
   if (!r.too_large.empty()) fmt::print("{}\n", r.too_large);
+}
+
+// What each stage needs; of a module alone there is none.
+std::vector<StagePeak> peaks_of_stages(const MemoryArgs& a, const LookedAt& l, const Target& target) {
+  if (!l.recording) fail(FailureKind::kUsage, "--stages and --try go with a folder of stages; {} is none", a.file);
+  Progress progress("adding up memory, stage by stage");
+  return stage_peaks(*l.recording, target, [&](size_t done, size_t all) { progress.at(done, all, "stages"); });
+}
+
+void print_report(const LookedAt& l, const MemoryReport& r, const ReportTimes& times, const MemoryArgs& a) {
+  print_report_head(l, r);
   if (r.host)
     fmt::print("and {} in the host's memory{}\n", human_bytes(r.host),
                r.host_peak ? fmt::format(", {} of it at once", human_bytes(r.host_peak)) : "");
@@ -119,8 +150,8 @@ void print_report(const LookedAt& l, const MemoryReport& r, const ReportTimes& t
                r.host_at_peak ? ", and " + human_bytes(r.host_at_peak) + " in the host's memory" : "", a.by);
     auto groups = alive_by(r, a.by);
     for (size_t k = 0; k < groups.size() && k < a.most; ++k)
-      fmt::print("  {:>10} {}  {}\n", human_bytes(groups[k].second), share_of(groups[k].second, r.peak),
-                 printable(groups[k].first));
+      fmt::print("  {:>10} {}  {}{}\n", human_bytes(groups[k].second), share_of(groups[k].second, r.peak),
+                 printable(groups[k].first), largest_of(r, a.by, groups[k].first));
     if (groups.size() > a.most) fmt::print("  … and {} more (--most)\n", groups.size() - a.most);
     if (a.by != "value" || times.told()) print_values(r, times, a);
   }
@@ -133,75 +164,115 @@ void print_report(const LookedAt& l, const MemoryReport& r, const ReportTimes& t
   print_measured(times);
 }
 
+// What is asked of one module.
+struct ModuleMemory {
+  std::optional<MemoryReport> report;
+  ReportTimes times;
+  std::optional<OrderPeaks> orders;
+  std::vector<OrderPass> scheduling;
+  std::vector<std::string> flags;
+  std::vector<StagePeak> stages;
+  Target target;
+};
+
+// Throws Failure where it cannot be read. `named`: the card that was asked for.
+void ask_module(const MemoryArgs& a, const std::optional<Target>& named, LookedAt& l, ModuleMemory* out) {
+  if (l.unreadable.empty()) l.load();
+  if (!l.module) return;
+  const Recording* recording = l.recording ? &*l.recording : nullptr;
+  std::optional<Target> card = named;
+  if (card && recording) card = target_of(*recording, a.gpu);
+  const std::optional<MeasuredRun>& run = out->times.run;
+  const bool timed = run && run->why_not.empty() && run->when;
+  out->report = memory_report(*l.module, recording, card ? &*card : nullptr, timed);
+  out->target = card ? *card : recording ? target_of(*recording, "") : Target();
+  if (a.stages || a.tries) out->stages = peaks_of_stages(a, l, out->target);
+  if (a.orders) {
+    out->orders = order_peaks(*l.module, out->target);
+    if (recording) out->scheduling = order_passes(*recording, out->target);
+    out->flags = order_flags(out->target, out->scheduling);
+  }
+  if (timed) out->times.memory = measured_memory(*l.module, *out->report, run->when, run->step);
+}
+
+Json memory_module_json(const MemoryArgs& a, LookedAt& l, const ModuleMemory& m) {
+  Json out = memory_json(about(l), m.report ? &*m.report : nullptr, a.by, m.times.told() ? &m.times.memory : nullptr);
+  out["measured"] = measured_json(m.times.run);
+  out["orders"] = orders_json(m.orders, m.scheduling, m.flags);
+  if (a.stages) out["stages"] = tell_stage_peaks(m.stages, a.most, false);
+  if (a.tries && m.report) out["tried"] = try_levers(a, l, *m.report, m.target, m.stages, false);
+  return out;
+}
+
+void print_memory_module(const MemoryArgs& a, LookedAt& l, const ModuleMemory& m) {
+  if (a.stages || a.tries)
+    print_report_head(l, *m.report);
+  else
+    print_report(l, *m.report, m.times, a);
+  if (a.stages) tell_stage_peaks(m.stages, a.most, true);
+  if (a.tries) try_levers(a, l, *m.report, m.target, m.stages, true);
+  if (m.orders) print_orders(*m.orders, m.scheduling, m.flags);
+}
+
+std::string row_of_module(const LookedAt& l, const std::optional<MemoryReport>& r) {
+  const std::string head = fmt::format("{:>8} {:<32}", printable(l.selector), printable(l.name()));
+  if (!r) return fmt::format("{} unknown: {}", head, printable(l.unreadable));
+  return fmt::format("{} {:>12} {:>12} {:>12} {:>12} {:>12} {:>12}{}", head, human_bytes(r->allocated),
+                     human_bytes(r->arguments), human_bytes(r->outputs), human_bytes(r->temporaries),
+                     r->peak ? human_bytes(r->peak) : "unknown", r->host ? human_bytes(r->host) : "",
+                     r->too_large.empty() ? "" : "  " + r->too_large);
+}
+
 }  // namespace
 
 int cmd_memory(const MemoryArgs& a) {
+  if (a.engine.installed() && !a.tries) fail(FailureKind::kUsage, "--engine goes with --try");
+  if (!a.out.empty() && !a.tries) fail(FailureKind::kUsage, "-o goes with --try");
   if (a.by != "line" && a.by != "scope" && a.by != "value")
     fail(FailureKind::kUsage, "--by is line, scope or value, not '{}'", a.by);
   std::optional<Target> named;
   if (!a.gpu.empty()) named = named_target(a.gpu);
+  std::optional<MemoryLog> log;
+  if (!a.log.empty()) log = read_memory_log(read_file(a.log));
   std::vector<LookedAt> all = looked_at(a.file);
+  if ((a.stages || a.tries) && all.size() > 1)
+    fail(FailureKind::kUsage, "{0} holds {1} modules; --stages and --try are of one: {0}:MODULE", a.file, all.size());
+  std::vector<HeldMemory> held;
   const std::vector<MeasuredRun> runs = runs_beside({a.profile, a.profile_device}, all);
   Json list = Json::array();
   size_t failed = 0;
-  if (!a.json && all.size() > 1)
-    fmt::print("{:>8} {:<32} {:>12} {:>12} {:>12} {:>12} {:>12} {:>12}\n", "module", "name", "allocated", "arguments",
-               "outputs", "temporaries", "alive", "in host");
   // Those that need most stand first.
   std::vector<std::pair<int64_t, std::string>> table;
   for (LookedAt& l : all) {
-    std::optional<MemoryReport> r;
-    ReportTimes times;
-    std::optional<OrderPeaks> orders;
-    std::vector<OrderPass> scheduling;
-    std::vector<std::string> flags;
-    if (!runs.empty()) times.run = runs[static_cast<size_t>(&l - all.data())];
+    ModuleMemory m;
+    if (!runs.empty()) m.times.run = runs[static_cast<size_t>(&l - all.data())];
     try {
-      if (l.unreadable.empty()) l.load();
-      if (l.module) {
-        const Recording* recording = l.recording ? &*l.recording : nullptr;
-        std::optional<Target> card = named;
-        if (card && recording) card = target_of(*recording, a.gpu);
-        const bool timed = times.run && times.run->why_not.empty() && times.run->when;
-        r = memory_report(*l.module, recording, card ? &*card : nullptr, timed);
-        if (a.orders) {
-          const Target target = card ? *card : recording ? target_of(*recording, "") : Target();
-          orders = order_peaks(*l.module, target);
-          if (recording) scheduling = order_passes(*recording, target);
-          flags = order_flags(target, scheduling);
-        }
-        if (timed) times.memory = measured_memory(*l.module, *r, times.run->when, times.run->step);
-      }
+      ask_module(a, named, l, &m);
     } catch (const Failure& e) {
       if (all.size() == 1 || interrupted()) throw;
-      l.unreadable = first_line(e.what());
+      l.unreadable = first_line(e.what()), m.report = std::nullopt;
     }
-    if (all.size() == 1 && !r) fail(FailureKind::kIo, "{}", l.unreadable);
-    failed += !r;
-    if (a.json) {
-      list.push_back(memory_json(about(l), r ? &*r : nullptr, a.by, times.told() ? &times.memory : nullptr));
-      list.back()["measured"] = measured_json(times.run);
-      list.back()["orders"] = orders_json(orders, scheduling, flags);
-    } else if (all.size() == 1) {
-      print_report(l, *r, times, a);
-      if (orders) print_orders(*orders, scheduling, flags);
-    } else if (r) {
-      table.emplace_back(
-          r->allocated,
-          fmt::format("{:>8} {:<32} {:>12} {:>12} {:>12} {:>12} {:>12} {:>12}{}", printable(l.selector),
-                      printable(l.name()), human_bytes(r->allocated), human_bytes(r->arguments),
-                      human_bytes(r->outputs), human_bytes(r->temporaries), r->peak ? human_bytes(r->peak) : "unknown",
-                      r->host ? human_bytes(r->host) : "", r->too_large.empty() ? "" : "  " + r->too_large));
-    } else {
-      table.emplace_back(-1, fmt::format("{:>8} {:<32} unknown: {}", printable(l.selector), printable(l.name()),
-                                         printable(l.unreadable)));
-    }
+    if (all.size() == 1 && !m.report) fail(FailureKind::kIo, "{}", l.unreadable);
+    failed += !m.report;
+    if (log && m.report) held.push_back({l.selector, l.name(), *m.report, allocation_sources(*l.module, *m.report)});
+    if (a.json)
+      list.push_back(memory_module_json(a, l, m));
+    else if (!log && all.size() == 1)
+      print_memory_module(a, l, m);
+    else
+      table.emplace_back(m.report ? m.report->allocated : -1, row_of_module(l, m.report));
     l.module = nullptr;
   }
   std::stable_sort(table.begin(), table.end(), [](const auto& x, const auto& y) { return x.first > y.first; });
-  for (const auto& row : table) fmt::print("{}\n", row.second);
-  if (a.json) print_json({{"file", a.file}, {"by", a.by}, {"modules", list}});
-  return failed ? kBad : kYes;
+  if (!table.empty() && !log)
+    fmt::print("{:>8} {:<32} {:>12} {:>12} {:>12} {:>12} {:>12} {:>12}\n", "module", "name", "allocated", "arguments",
+               "outputs", "temporaries", "alive", "in host");
+  for (const auto& row : table)
+    if (!log) fmt::print("{}\n", row.second);
+  MemoryLogAnswer told{nullptr, true};
+  if (log) told = tell_memory_log(a.log, *log, held, a.most, !a.json);
+  if (a.json) print_json({{"file", a.file}, {"by", a.by}, {"modules", list}, {"log", told.json}});
+  return failed ? kBad : told.joined ? kYes : kNo;
 }
 
 }  // namespace hlo

@@ -10,7 +10,6 @@
 #include "replay/cli/looked_at.h"
 #include "replay/cli/measured.h"
 #include "replay/cli/other_files.h"
-#include "replay/installed/figures.h"
 #include "replay/os/confined_path.h"
 #include "replay/os/files.h"
 #include "replay/os/interrupt.h"
@@ -19,14 +18,12 @@
 #include "replay/record/import.h"
 #include "replay/record/replayer.h"
 #include "replay/record/run.h"
-#include "replay/record/start_stage.h"
 #include "replay/report/expected.h"
 #include "replay/report/findings.h"
 #include "replay/report/first_look.h"
 #include "replay/report/module_findings.h"
 #include "replay/report/overview.h"
 #include "replay/report/try_finding.h"
-#include "replay/report/what_if.h"
 
 namespace hlo {
 namespace {
@@ -236,38 +233,25 @@ Json findings_json(const Module& m, const std::vector<ModuleFinding>& all) {
 // --try: each finding's change made to the module in front of the passes, and compiled beside it.
 class Trying {
  public:
-  Trying(const OpenArgs& a, const Recording& r, const ModuleOverview& o) : a_(a), o_(o) {
-    const StartStage start = start_stage(r);
-    if (!start.recording && start.name.empty()) return;
-    first_ = load(start.spec);
-    if (const std::string why = already_optimised(*first_); !why.empty())
-      why_not_ = "the first stage is optimised: " + why;
-    if (!a.engine.installed() && o.target.platform != "CUDA")
-      why_not_ =
-          fmt::format("it was compiled for {}, and our passes are a GPU's; --engine=installed has XLA compile it",
-                      o.target.platform.empty() ? "no known device" : o.target.platform);
-    if (!a.engine.installed() && why_not_.empty()) {
-      gpu_ = gpu_of(r);
-      if (const std::string why = not_partitioned(*first_); !why.empty()) why_not_ = why;
-    }
-  }
+  Trying(const OpenArgs& a, const Recording& r, const ModuleOverview& o)
+      : a_(a), o_(o), what_(to_compile(a.engine, r, o.target)) {}
 
   void run(std::vector<ModuleFinding>* all) {
     constexpr size_t kOfEachKind = 2;
     std::map<std::string, size_t> seen;
-    std::optional<Figures> as_is;
+    std::optional<CompiledFigures> as_is;
     Progress progress("trying what was found");
     for (ModuleFinding& f : *all) {
       if (++seen[f.kind] > kOfEachKind) continue;
-      f.tried.words = why_not_;
-      if (!first_ || !why_not_.empty()) continue;
-      const FindingEdit edit = edit_for(f, *first_, *o_.last);
+      f.tried.words = what_.why_not;
+      if (!what_.why_not.empty()) continue;
+      const FindingEdit edit = edit_for(f, *what_.first, *o_.last);
       f.tried.words = edit.words;
       if (!edit.module) continue;
       progress.at(0, 0, f.kind);
       try {
-        if (!as_is) as_is = compiled(*first_);
-        const Figures changed = compiled(*edit.module);
+        if (!as_is) as_is = compiled(*what_.first);
+        const CompiledFigures changed = compiled(*edit.module);
         f.tried.outcome = FindingTried::kCompiled;
         f.tried.seconds = as_is->seconds, f.tried.seconds_after = changed.seconds;
         f.tried.bytes = as_is->bytes, f.tried.bytes_after = changed.bytes;
@@ -279,34 +263,11 @@ class Trying {
   }
 
  private:
-  struct Figures {
-    double seconds = 0, bytes = 0;
-  };
-  Figures compiled(const Module& m) {
-    if (!a_.engine.installed()) {
-      const WhatIfSide side = compiled_side(m, gpu_);
-      return {side.seconds, static_cast<double>(side.allocated)};
-    }
-    TemporaryFolder scratch;
-    ForXla from = for_xla(m.clone(), a_.folder, scratch.path());
-    take_options(a_.engine, from.question);
-    from.question.dump = scratch.path() + "/dump", from.question.every_stage = false;
-    std::filesystem::create_directory(from.question.dump);
-    const Interpreter who =
-        find_interpreter(a_.engine.engine, from.question.target.platform, {a_.engine.yes, a_.engine.offline});
-    require_answer(ask_xla(who, from.question), who, from.question);
-    Run run;
-    run.folder = from.question.dump, run.modules = open_folder(run.folder);
-    const ModuleOverview made = module_overview(run, main_recording(run.modules, ""), a_.gpu, false);
-    if (!made.last) fail(FailureKind::kIo, "{}", made.unreadable);
-    return {made.cost.seconds, made.memory ? static_cast<double>(made.memory->allocated) : 0};
-  }
+  CompiledFigures compiled(const Module& m) { return compiled_figures(a_.engine, m, a_.folder, what_.gpu, a_.gpu); }
 
   const OpenArgs& a_;
   const ModuleOverview& o_;
-  std::unique_ptr<Module> first_;
-  std::string why_not_;
-  std::optional<NamedGpu> gpu_;
+  const ToCompile what_;
 };
 
 int first_minute(const Run& run, const OpenArgs& a) {

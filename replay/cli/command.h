@@ -221,8 +221,11 @@ int cmd_lesson(const LessonArgs& a);
 struct MemoryArgs {
   std::string file, by = "line", gpu;   // of the card: empty: what the dump was compiled for
   std::string profile, profile_device;  // as in OpenArgs
+  std::string log;                      // what the program printed when memory ran out
+  std::string out;                      // folder for what --try changes; empty: none
+  EngineArgs engine;                    // of --try
   size_t most = 20;
-  bool json = false, orders = false;
+  bool json = false, orders = false, stages = false, tries = false, force = false;
 };
 int cmd_memory(const MemoryArgs& a);
 
@@ -281,6 +284,15 @@ struct CompileTimeArgs {
 int cmd_compile_time(const CompileTimeArgs& a);
 // The same of what a program printed.
 int compile_time_of_log(const std::string& label, const std::string& text, const CompileTimeArgs& a);
+
+struct RecompilesArgs {
+  std::vector<std::string> what;  // dumps, caches, logs
+  std::string log;                // what the program printed while it made them
+  size_t most = 20;
+  bool json = false;
+};
+// Which modules are one function, compiled again, and why. Exit 1 where something was.
+int cmd_recompiles(const RecompilesArgs& a);
 
 struct TunedArgs {
   std::string file, other;

@@ -9,7 +9,11 @@
 #include "replay/os/confined_path.h"
 #include "replay/os/files.h"
 #include "replay/record/file_kind.h"
+#include "replay/record/replayer.h"
 #include "replay/record/run.h"
+#include "replay/record/start_stage.h"
+#include "replay/report/overview.h"
+#include "replay/report/what_if.h"
 
 namespace hlo {
 namespace fs = std::filesystem;
@@ -167,6 +171,50 @@ void tell_engine(const XlaCompilation& c, const std::string& file, const std::st
   list("restated there", c.round_trip->restated);
   if (!folder.empty())
     fmt::print("  (hlo-replay diff {} {}:before_optimizations)\n", shell_word(file), shell_word(folder));
+}
+
+CompiledFigures compiled_figures(const EngineArgs& a, const Module& m, const std::string& label,
+                                 const std::optional<NamedGpu>& gpu, const std::string& sheet,
+                                 const std::set<std::string>& disabled, const std::string& flags) {
+  if (!a.installed()) {
+    const WhatIfSide side = compiled_side(m, gpu, {}, disabled);
+    return {side.seconds, static_cast<double>(side.allocated)};
+  }
+  TemporaryFolder scratch;
+  ForXla from = for_xla(m.clone(), label, scratch.path());
+  take_options(a, from.question);
+  if (!flags.empty()) from.question.flags += " " + flags;
+  from.question.disabled.assign(disabled.begin(), disabled.end());
+  from.question.dump = scratch.path() + "/dump", from.question.every_stage = false;
+  fs::create_directory(from.question.dump);
+  const Interpreter who = find_interpreter(a.engine, from.question.target.platform, {a.yes, a.offline});
+  require_answer(ask_xla(who, from.question), who, from.question);
+  Run run;
+  run.folder = from.question.dump, run.modules = open_folder(run.folder);
+  const ModuleOverview made = module_overview(run, main_recording(run.modules, ""), sheet, false);
+  if (!made.last) fail(FailureKind::kIo, "{}", made.unreadable);
+  return {made.cost.seconds, made.memory ? static_cast<double>(made.memory->allocated) : 0};
+}
+
+ToCompile to_compile(const EngineArgs& a, const Recording& r, const Target& target) {
+  ToCompile out;
+  const StartStage start = start_stage(r);
+  if (!start.recording && start.name.empty()) {
+    out.why_not = "there is no stage in front of the passes";
+    return out;
+  }
+  out.first = load(start.spec);
+  if (const std::string why = already_optimised(*out.first); !why.empty())
+    out.why_not = "the first stage is optimised: " + why;
+  if (!a.installed() && target.platform != "CUDA")
+    out.why_not =
+        fmt::format("it was compiled for {}, and our passes are a GPU's; --engine=installed has XLA compile it",
+                    target.platform.empty() ? "no known device" : target.platform);
+  if (!a.installed() && out.why_not.empty()) {
+    out.gpu = gpu_of(r);
+    if (const std::string why = not_partitioned(*out.first); !why.empty()) out.why_not = why;
+  }
+  return out;
 }
 
 std::string hlo_of_stablehlo(const EngineArgs& a, const std::string& file, const std::string& scratch) {

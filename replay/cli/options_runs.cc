@@ -102,8 +102,14 @@ void add_memory(CLI::App& app, int* code) {
       "Example:\n"
       "  hlo-replay memory /tmp/xla_dump                          every module of a run, a row each\n"
       "  hlo-replay memory /tmp/xla_dump:train_step --by=scope    what is alive at the peak, by scope\n"
+      "  hlo-replay memory /tmp/xla_dump --log=train.log          what ran out of memory: module, allocation, line\n"
+      "  hlo-replay memory /tmp/xla_dump:train_step --stages      which pass raised the peak, and by how much\n"
+      "  hlo-replay memory /tmp/xla_dump:train_step --try         donations, recomputations, passes: compiled by ours\n"
+      "  hlo-replay memory /tmp/xla_dump:train_step --try --engine=installed --target=gpu:A100   …by your XLA, flags "
+      "too\n"
       "  hlo-replay memory /tmp/xla_dump:train_step --orders      …and by other orders of the same program\n"
-      "By XLA's own buffer assignment where the folder has it, else by ours.");
+      "By XLA's own buffer assignment where the folder has it, else by ours. Exit code 1 where nothing of a log is an\n"
+      "allocation of a module here.");
   c->add_option("FILE", memory.file, kLookedAt)->required();
   c->add_option("--by", memory.by, "line, scope or value (line)");
   c->add_option(
@@ -113,7 +119,13 @@ void add_memory(CLI::App& app, int* code) {
   c->add_option("--profile", memory.profile, kFoundProfileHelp);
   c->add_option("--profile-device", memory.profile_device, kProfileDeviceHelp);
   c->add_option("--most", memory.most, "rows to show (20)");
+  c->add_option("--log", memory.log, "what the program printed (- is standard input): joined to the modules");
+  c->add_flag("--stages", memory.stages, "the peak stage by stage: which pass raised it, and by how much");
+  c->add_flag("--try", memory.tries, "compile what may need less memory, and tell what each change makes of it");
+  c->add_option("-o,--out", memory.out, "of --try: a folder for the changed modules, to compile or run elsewhere");
+  c->add_flag("--force", memory.force, "replace that folder");
   c->add_flag("--orders", memory.orders, "what other orders of its instructions would need");
+  add_engine_options(c, memory.engine);
   c->add_flag("--json", memory.json);
   c->callback([code] { *code = cmd_memory(memory); });
 }
@@ -247,6 +259,24 @@ void add_compile_time(CLI::App& app, int* code) {
   c->callback([code] { *code = cmd_compile_time(times); });
 }
 
+void add_recompiles(CLI::App& app, int* code) {
+  static RecompilesArgs recompiles;
+  CLI::App* c = app.add_subcommand("recompiles", "which modules are one function, compiled again, and what differs");
+  c->footer(
+      "Examples:\n"
+      "  hlo-replay recompiles /tmp/xla_dump                    the modules of a run\n"
+      "  hlo-replay recompiles ~/.cache/jax                     entries of jax's compilation cache: why keys differ\n"
+      "  hlo-replay recompiles train.log                        what JAX_LOG_COMPILES=1 JAX_EXPLAIN_CACHE_MISSES=1 "
+      "print\n"
+      "  hlo-replay recompiles /tmp/xla_dump --log=train.log    both: seconds, weak types, static arguments\n"
+      "Exit code 0 where nothing was compiled again, 1 where something was.");
+  c->add_option("WHAT", recompiles.what, "dumps, compilation caches, logs (- is standard input)")->required();
+  c->add_option("--log", recompiles.log, "what the program printed while it compiled these");
+  c->add_option("--most", recompiles.most, "functions to show (20)");
+  c->add_flag("--json", recompiles.json);
+  c->callback([code] { *code = cmd_recompiles(recompiles); });
+}
+
 void add_mcp(CLI::App& app, int* code) {
   static McpArgs mcp;
   CLI::App* c = app.add_subcommand(
@@ -273,6 +303,7 @@ void add_run_commands(CLI::App& app, int* code) {
   add_search(app, code);
   add_tuned(app, code);
   add_compile_time(app, code);
+  add_recompiles(app, code);
   add_mcp(app, code);
 }
 

@@ -100,14 +100,16 @@ Json cost_json(const AnswerAbout& about, const ModuleCost* c, const DeviceSpec& 
 }
 
 // Bytes by a key, most first.
+std::string alive_key(const MemoryValue& v, const std::string& by) {
+  std::string key = by == "line" ? v.source.text() : by == "scope" ? scope_of(v.op_name) : v.name();
+  // Parameters are named after the argument and have no line of their own.
+  if (key.empty()) key = v.kind == "argument" ? "(arguments)" : v.kind == "constant" ? "(constants)" : "(unknown)";
+  return key;
+}
+
 std::vector<std::pair<std::string, int64_t>> alive_by(const MemoryReport& r, const std::string& by) {
   std::map<std::string, int64_t> sums;
-  for (const MemoryValue& v : r.alive) {
-    std::string key = by == "line" ? v.source.text() : by == "scope" ? scope_of(v.op_name) : v.name();
-    // Parameters are named after the argument and have no line of their own.
-    if (key.empty()) key = v.kind == "argument" ? "(arguments)" : v.kind == "constant" ? "(constants)" : "(unknown)";
-    sums[key] += v.bytes;
-  }
+  for (const MemoryValue& v : r.alive) sums[alive_key(v, by)] += v.bytes;
   std::vector<std::pair<std::string, int64_t>> out(sums.begin(), sums.end());
   std::stable_sort(out.begin(), out.end(), [](const auto& x, const auto& y) { return x.second > y.second; });
   return out;
@@ -174,6 +176,8 @@ Json memory_json(const AnswerAbout& about, const MemoryReport* r, const std::str
           {"problem", about.problem},
           {"measured", Json()},
           {"orders", Json()},
+          {"stages", Json()},
+          {"tried", Json()},
           {"notes", told.notes}};
 }
 

@@ -38,6 +38,8 @@ Json expected_json(const ExpectedTime& e);
 Json cost_json(const AnswerAbout& about, const ModuleCost* cost, const DeviceSpec& device,
                const MeasuredSeconds& measured = {}, std::string_view platform = {});
 
+// What a value is summed under.
+std::string alive_key(const MemoryValue& v, const std::string& by);
 // Bytes alive at the peak by a key (line, scope, value), most first.
 std::vector<std::pair<std::string, int64_t>> alive_by(const MemoryReport& r, const std::string& by);
 // When what memory holds was there, by a profile: of MemoryReport::alive, one each, and of the peak, in seconds since

@@ -293,10 +293,11 @@ WhatIf what_if(const Module& m, const WhatIfOptions& o) {
 }
 
 WhatIfSide compiled_side(const Module& m, const std::optional<NamedGpu>& gpu,
-                         const std::function<void(const std::string& pass)>& progress) {
+                         const std::function<void(const std::string& pass)>& progress,
+                         const std::set<std::string>& disabled) {
   const NamedGpu on = gpu ? *gpu : NamedGpu{kGpu, description_of(kGpu), {}};
   PipelineOptions options;
-  options.verify = false, options.keep_notes = false, options.given = on.options;
+  options.verify = false, options.keep_notes = false, options.given = on.options, options.disabled = disabled;
   Side side(m.clone(), *find_pipeline("xla-gpu"), options);
   side.on_pass = progress;
   while (side.advance()) {

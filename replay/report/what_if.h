@@ -95,8 +95,10 @@ struct WhatIfOptions {
 // xla-gpu has no such pass or option, kUnsupported where the batch cannot be changed, and as passes do.
 WhatIf what_if(const Module& m, const WhatIfOptions& options);
 
-// One side by itself: the module as the pipeline leaves it. `gpu`: nothing, an H200. Throws as what_if.
+// One side by itself: the module as the pipeline leaves it, without the passes of `disabled`, those that it does not
+// have among them. `gpu`: nothing, an H200. Throws as what_if.
 WhatIfSide compiled_side(const Module& m, const std::optional<NamedGpu>& gpu,
-                         const std::function<void(const std::string& pass)>& progress = {});
+                         const std::function<void(const std::string& pass)>& progress = {},
+                         const std::set<std::string>& disabled = {});
 
 }  // namespace hlo
