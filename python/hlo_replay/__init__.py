@@ -12,16 +12,26 @@ from __future__ import annotations
 import os
 import sys
 
-from ._hlo import (Builder, Computation, Finding, Instruction, Module, PassDone, Passes, PassInfo, Shape, SourceFrame,
-                   backends, parse, parse_all, passes, pipelines, version)
 from ._program import PROGRAM
-from ._reports import diff
-from .errors import Error, InputError, InternalError, ParseError, StoppedError, UnsupportedError, UsageError
-from .answers import Bisection, Checked, CompileTime, Found, Profiled, Ran, Triaged, Tuned
-from .captured import Captured
-from .recording import Recording, open, replay
-from .stage import Stage
-from .results import Cost, Diff, Explanation, Memory, Summary
+
+if sys.version_info >= (3, 11):
+    from ._hlo import (Builder, Computation, Finding, Instruction, Module, PassDone, Passes, PassInfo, Shape, SourceFrame,
+                       backends, parse, parse_all, passes, pipelines, version)
+    from ._reports import diff
+    from .errors import Error, InputError, InternalError, ParseError, StoppedError, UnsupportedError, UsageError
+    from .answers import Bisection, Checked, CompileTime, Found, Profiled, Ran, Triaged, Tuned
+    from .captured import Captured
+    from .recording import Recording, open, replay
+    from .stage import Stage
+    from .results import Cost, Diff, Explanation, Memory, Summary
+
+    __version__ = version()
+else:  # the command needs no extension
+    def __getattr__(name: str) -> object:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise ImportError(f"hlo_replay.{name} needs CPython 3.11 or newer; this is {sys.version.split()[0]}, where the "
+                          "command hlo-replay works (also as: python -m hlo_replay)")
 
 __all__ = [
     "Bisection", "Builder", "Captured", "Checked", "CompileTime", "Computation", "Cost", "Diff", "Error", "Explanation",
@@ -30,8 +40,6 @@ __all__ = [
     "Summary", "Triaged", "Tuned", "UnsupportedError", "UsageError", "__version__", "backends", "diff", "main", "open",
     "parse", "parse_all", "passes", "pipelines", "replay",
 ]
-
-__version__ = version()
 
 
 def main() -> None:

@@ -2,6 +2,7 @@
 # The longer judges, which do not fit into the check: tests/dev/full.sh [PART…]   (all parts when none is named)
 #   wheel    builds the wheel (python/build_wheel.py)
 #   chroot   the wheel in a bare Debian 12 (tests/dev/chroot.sh; root)
+#   tried    the wheel's first answer on Debian 11, 12, 13 and testing (tests/dev/wheel_tried.sh; root)
 #   notebook docs/notebooks executed with the wheel, and as pages in build/notebooks (tests/dev/notebooks.sh)
 #   fuzz     mutants over every command and format (tests/dev/fuzz_commands.py; HLO_FUZZ_RUNS, HLO_FUZZ_SEED)
 #   random   modules by chance through every pass, both pipelines and the host's kernels (HLO_RANDOM of them)
@@ -12,7 +13,7 @@
 # Every part runs, whatever the others say; minutes per part at the end, and the line for docs/PROGRESS.md.
 set -uo pipefail
 cd "$(dirname "$0")/../.."
-all=(wheel chroot notebook fuzz random docs tidy sanitize oracle)
+all=(wheel chroot tried notebook fuzz random docs tidy sanitize oracle)
 parts=("$@")
 [ ${#parts[@]} -gt 0 ] || parts=("${all[@]}")
 for part in "${parts[@]}"; do
@@ -27,14 +28,15 @@ ordinary() { # targets…
 part_wheel() { nice python3 python/build_wheel.py; }
 with_wheel() { # SCRIPT WHEEL, which is built where there is none
   local wheel
-  wheel=$(ls -t build-wheel/dist/*.whl 2>/dev/null | head -1)
+  wheel=$(ls -t build-wheel/dist/*_"$(uname -m)".whl 2>/dev/null | head -1)
   if [ -z "$wheel" ]; then
     part_wheel || return 1
-    wheel=$(ls -t build-wheel/dist/*.whl | head -1)
+    wheel=$(ls -t build-wheel/dist/*_"$(uname -m)".whl | head -1)
   fi
   bash "$1" "$wheel"
 }
 part_chroot() { with_wheel tests/dev/chroot.sh; }
+part_tried() { with_wheel tests/dev/wheel_tried.sh; }
 part_notebook() { with_wheel tests/dev/notebooks.sh; }
 part_fuzz() {
   ordinary hlo-replay &&

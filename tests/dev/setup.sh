@@ -3,6 +3,7 @@
 #   python   build/venv, with what the Python package is built and tested with (python-requirements.txt)
 #   browser  build/venv with Playwright, and Chromium: tests/browser
 #   engine   emscripten (800 MB): pages that answer by themselves, -DHLO_ENGINE=ON
+#   aarch64  what the wheel for 64-bit ARM is built with and tried by (python/build_wheel.py --machine=aarch64)
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 packages=(g++ cmake ninja-build pkg-config ccache python3 python3-venv fonts-dejavu-core
@@ -10,9 +11,10 @@ packages=(g++ cmake ninja-build pkg-config ccache python3 python3-venv fonts-dej
   esbuild libjs-codemirror clang-format clang-tidy lld)
 wanted() { case " $words " in *" $1 "*) true ;; *) false ;; esac; }
 words="$*"
-! wanted python || packages+=(python3-dev)
+! wanted python || packages+=(python3-dev dpkg-dev)
 ! wanted browser || packages+=(chromium)
 ! wanted engine || packages+=(emscripten node-acorn nodejs node-typescript)
+! wanted aarch64 || packages+=(g++-aarch64-linux-gnu qemu-user-static)
 missing=()
 for p in "${packages[@]}"; do
   dpkg-query -W -f='${Status}' "$p" 2>/dev/null | grep -q 'install ok installed' || missing+=("$p")
