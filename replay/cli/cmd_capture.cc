@@ -3,7 +3,6 @@
 #include <filesystem>
 
 #include "replay/cli/command.h"
-#include "replay/cli/json_output.h"
 #include "replay/os/files.h"
 #include "replay/os/interrupt.h"
 #include "replay/os/program.h"
@@ -16,15 +15,12 @@ namespace {
 
 // For programs that others start: the folder stands first in PYTHONPATH, HLO_REPLAY_CAPTURE names where the dump goes.
 int write_hook(const CaptureArgs& a) {
-  if (!a.program.empty()) fail(FailureKind::kUsage, "--hook={} goes without a program", a.hook);
+  if (!a.program.empty() || a.json) fail(FailureKind::kUsage, "--hook={} goes without a program and --json", a.hook);
   OutputFolder out(a.hook, a.force, "capture", {});
   out.write("sitecustomize.py", kArgumentHook);
   out.commit();
-  if (a.json)
-    print_json({{"hook", a.hook}});
-  else
-    fmt::print("export PYTHONPATH={}${{PYTHONPATH:+:$PYTHONPATH}} HLO_REPLAY_CAPTURE=FOLDER\n",
-               shell_word(fs::absolute(a.hook).string()));
+  fmt::print("export PYTHONPATH={}${{PYTHONPATH:+:$PYTHONPATH}} HLO_REPLAY_CAPTURE=FOLDER\n",
+             shell_word(fs::absolute(a.hook).string()));
   return kYes;
 }
 
