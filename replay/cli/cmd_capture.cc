@@ -31,7 +31,10 @@ int cmd_capture(const CaptureArgs& a) {
   if (a.program.empty()) fail(FailureKind::kUsage, "a program is wanted behind --, or --hook=FOLDER");
   OutputFolder out(a.out, a.force, "capture", a.program);
   // The program may run in another folder.
-  const std::string flags = xla_dump_flags(fs::absolute(out.temporary()).string());
+  const std::string folder = fs::absolute(out.temporary()).string();
+  std::string flags = xla_dump_flags(folder);
+  if (xla_flag_set("xla_gpu_dump_autotune_results_to").empty())
+    flags += fmt::format(" --xla_gpu_dump_autotune_results_to={}/autotune_results.pbtxt", folder);
   TemporaryFolder kept;
   const KeptByProgram keep{kept.path(), a.no_arguments ? "none" : a.arguments};
   int code = run_under_xla(a.program, flags, "", {}, 0, keep);

@@ -13,6 +13,7 @@
 #include "replay/judge/session.h"
 #include "replay/os/confined_path.h"
 #include "replay/os/files.h"
+#include "replay/os/terminal.h"
 #include "replay/record/input.h"
 
 namespace hlo {
