@@ -163,6 +163,45 @@ def refused(captured, tmp):
     expect("a seed goes without them", code == 0, answer)
 
 
+SPLIT = """
+import json, pathlib, shutil, sys
+import numpy as np
+captured, top = map(pathlib.Path, sys.argv[1:])
+told = json.loads((captured / "capture.json").read_text())
+call = next(c for c in told["calls"] if c["module"] == "jit_limited")
+stem = f"module_{call['number']:04}.jit_limited"
+held = dict(np.load(captured / f"{stem}.arguments.npz"))
+call["arguments"][0].update(kept=False, shards=[{"device": d, "index": [[3 * (d % 2), 3 * (d % 2) + 3], [0, 8]]} for d in range(4)])
+for k in range(2):
+    folder = top / f"process_{k}"
+    folder.mkdir(parents=True)
+    for f in captured.glob(f"{stem}*.txt"):
+        shutil.copy(f, folder / f.name)
+    (folder / "capture.json").write_text(json.dumps(dict(told, calls=[call], process={"index": k, "count": 2})))
+    np.savez(folder / f"{stem}.arguments.npz", **{f"p0.device{k}": held["p0"][3 * k:3 * k + 3], "p1": held["p1"]})
+"""
+
+
+def several_processes(captured, tmp):
+    """Each has written the shards of its own devices: together they are the whole array."""
+    done = run(python, "-c", SPLIT, captured, tmp / "ranks")
+    expect("split", done.returncode == 0, done.stderr)
+    results = next(captured.glob("*.jit_limited.results.npz"))
+    one = tmp / "ranks" / "process_0"
+    code, answer = ask("exec", f"{one}:before_optimizations", f"--compare-with={results}")
+    expect("shards of two processes", code == 0 and answer["equal"] and answer["inputs_from"].endswith("of the first call, shards of 2 processes"), answer)
+    shutil.rmtree(tmp / "ranks" / "process_1")
+    code, answer = ask("exec", f"{one}:before_optimizations")
+    expect("a process whose folder is not there", code == 0 and "p0 not kept whole: drawn (seed 1)" in answer["inputs_from"], answer)
+    arrays = next(one.glob("*.arguments.npz"))
+    done = run(python, "-c", "import sys, numpy as np; a = dict(np.load(sys.argv[1])); del a['p1']; np.savez(sys.argv[1], **a)", arrays)
+    code, answer = ask("exec", f"{one}:before_optimizations")
+    expect("nothing of its arguments is whole", code == 0 and answer["inputs_from"] is None, answer)
+    (one / "capture.json").write_text((one / "capture.json").read_text().replace('"shards": [{"device": 0', '"shards": [{"device": -1e3'))
+    code, answer = ask("exec", f"{one}:before_optimizations")
+    expect("damaged shards", code in (0, 2) and "internal" not in str(answer.get("error", "")), answer)
+
+
 def by_environment(tmp, program):
     hook = tmp / "hook"
     done = run(tool, "capture", f"--hook={hook}")
@@ -187,6 +226,7 @@ with tempfile.TemporaryDirectory() as directory:
     sound(tmp / "captured")
     planted(tmp / "captured", tmp)
     refused(tmp / "captured", tmp)
+    several_processes(tmp / "captured", tmp)
     by_environment(tmp, program)
 print("captured_test:", "FAILED" if failures else "passed")
 sys.exit(1 if failures else 0)

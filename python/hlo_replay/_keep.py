@@ -6,6 +6,7 @@ and numpy where arrays are written. Whatever fails here is noted; the program go
 """
 from __future__ import annotations
 
+import atexit
 import functools
 import importlib.abc
 import importlib.util
@@ -14,7 +15,8 @@ import os
 import re
 import sys
 import threading
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 VERSION = 1  # of capture.json
@@ -78,6 +80,17 @@ def _describe(name: str, value: Any) -> dict[str, Any]:
     return told
 
 
+def _modules(names: Iterable[str]) -> set[tuple[int, str]]:
+    """Number and name of each module whose first stage is among these files."""
+    found = (re.match(r"module_(\d+)\.(.+?)\.(?:[^.]*_)?before_optimizations\.txt$", name) for name in names)
+    return {(int(match[1]), match[2]) for match in found if match}
+
+
+def _spelled(name: str) -> str:
+    """A module's name as file names have it."""
+    return re.sub(r"\W", "_", name).rstrip("_")
+
+
 class Keeper:
     """Writes a captured folder beside one dump, or beside the dump of each compilation."""
 
@@ -87,35 +100,40 @@ class Keeper:
         self.arguments = arguments if arguments in CHOICES else "small"
         self.lock = threading.RLock()
         self.executables: dict[int, tuple[Any, int, str, str]] = {}  # id → executable, module's number and name, folder
+        self.dumps: dict[str, tuple[set[str], set[tuple[int, str]]]] = {}  # files that are known, modules of nobody
         self.seen: dict[int, Any] = {}
         self.names: dict[str, int] = {}
         self.bytes = 0
+        self.written: dict[str, float] = {}  # when
+        self.late: set[str] = set()
         self.told: dict[str, dict[str, Any]] = {}  # folder → capture.json
 
     # Compilations.
 
-    def modules(self, dump: str | os.PathLike[str]) -> set[tuple[int, str]]:
-        """Number and name of each module whose first stage is there."""
-        found: set[tuple[int, str]] = set()
+    def dumped(self, dump: str) -> set[tuple[int, str]]:
+        """Modules whose dump nobody has claimed yet."""
+        known, unclaimed = self.dumps.setdefault(dump, (set(), set()))
         try:
-            for name in os.listdir(dump):
-                match = re.match(r"module_(\d+)\.(.+?)\.(?:[^.]*_)?before_optimizations\.txt$", name)
-                if match:
-                    found.add((int(match[1]), match[2]))
+            new = set(os.listdir(dump)) - known
         except OSError:
-            pass
-        return found
+            return unclaimed
+        known |= new
+        unclaimed |= _modules(new)
+        return unclaimed
 
-    def compiled(self, executable: Any, computation: Any, before: set[tuple[int, str]], dump: str) -> None:
-        """A compilation has ended; `before`: modules() in front of it."""
+    def compiled(self, executable: Any, computation: Any, dump: str) -> None:
+        """A compilation has ended; executable: None where it failed."""
         with self.lock:
-            new = self.modules(dump) - before
-            named = str(computation.operation.attributes["sym_name"]).strip('"')
-            if len(new) > 1:  # compiled at the same time by others
-                new = {m for m in new if m[1] == named}
-            if len(new) != 1:
+            unclaimed = self.dumped(dump)
+            name = _spelled(str(computation.operation.attributes["sym_name"]).strip('"'))
+            found = {m for m in unclaimed if _spelled(m[1]) == name}
+            if executable is None:
+                unclaimed -= found
                 return
-            (number, name), = new
+            if len(found) != 1:  # none: it came out of a cache; several: others compile at the same time
+                return
+            unclaimed -= found
+            (number, name), = found
             self.executables[id(executable)] = (executable, number, name, dump)
             self.lowered(self.folder or dump, number, name, computation)
 
@@ -249,10 +267,26 @@ class Keeper:
         if text not in notes and len(notes) < 100:
             notes.append(text)
 
-    def write(self, folder: str) -> None:
+    def write(self, folder: str, now: bool = False) -> None:
+        """At once, but of long programs every other second, and at their end."""
+        if not now and len(self.told[folder]["compiled"]) > 64 and time.monotonic() - self.written.get(folder, 0) < 2:
+            if not self.late:
+                atexit.register(self.finish)
+            self.late.add(folder)
+            return
+        self.written[folder] = time.monotonic()
+        self.late.discard(folder)
         _write(os.path.join(folder, "capture.json"), (json.dumps(self.told[folder], indent=1) + "\n").encode())
 
     # What of jax is watched.
+
+    def finish(self) -> None:
+        with self.lock:
+            for folder in list(self.late):
+                try:
+                    self.write(folder, now=True)
+                except OSError:  # it is gone
+                    pass
 
     def failed(self, what: str, error: Exception) -> None:
         try:
@@ -295,13 +329,14 @@ class Keeper:
 
         @functools.wraps(original)
         def compiled(backend: Any, computation: Any, *arguments: Any, **options: Any) -> Any:
-            dump = self.dump or ""
-            before = self.modules(dump)
-            executable = original(backend, computation, *arguments, **options)
+            executable = None
             try:
-                self.compiled(executable, computation, before, dump)
-            except Exception as error:
-                self.failed("a compilation", error)
+                executable = original(backend, computation, *arguments, **options)
+            finally:
+                try:
+                    self.compiled(executable, computation, self.dump or "")
+                except Exception as error:
+                    self.failed("a compilation", error)
             return executable
 
         module.compile_or_get_cached = compiled

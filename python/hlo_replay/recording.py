@@ -303,6 +303,8 @@ class Recording:
 
     def summary(self, by: str = "line", device: str = "") -> Summary:
         """Time and memory of all modules by line, scope, class or module; by pass: what passes did."""
+        if not self._open()._modules and by in ("line", "scope", "class"):
+            return Summary.of(self._own.summary(by, device))
         return Summary.of(report("summary", f"--by={by}", *([f"--gpu={device}"] if device else []), "--", self.spec))
 
     def view(self, out: str | os.PathLike[str] | None = None, *, open_browser: bool = False) -> pathlib.Path:

@@ -151,6 +151,12 @@ void bind_handle(nb::module_& m) {
             return object_of(interruptible([r, by] { return r.memory_json(by); }));
           },
           "by"_a, nb::sig("def memory(self, by: str) -> dict[str, typing.Any]"))
+      .def(
+          "summary",
+          [](const Recording& r, const std::string& by, const std::string& device) {
+            return object_of(interruptible([r, by, device] { return r.summary_json(by, device); }));
+          },
+          "by"_a, "device"_a, nb::sig("def summary(self, by: str, device: str) -> dict[str, typing.Any]"))
       .def("bisect", &bisect, "judge"_a, "every"_a,
            nb::sig("def bisect(self, judge: typing.Callable[[Module], bool | None], every: bool) -> tuple[str, int, "
                    "int, int]"))

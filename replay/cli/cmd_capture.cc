@@ -3,7 +3,6 @@
 #include <filesystem>
 
 #include "replay/cli/command.h"
-#include "replay/cli/json_output.h"
 #include "replay/os/files.h"
 #include "replay/os/interrupt.h"
 #include "replay/os/program.h"
@@ -16,15 +15,12 @@ namespace {
 
 // For programs that others start: the folder stands first in PYTHONPATH, HLO_REPLAY_CAPTURE names where the dump goes.
 int write_hook(const CaptureArgs& a) {
-  if (!a.program.empty()) fail(FailureKind::kUsage, "--hook={} goes without a program", a.hook);
+  if (!a.program.empty() || a.json) fail(FailureKind::kUsage, "--hook={} goes without a program and --json", a.hook);
   OutputFolder out(a.hook, a.force, "capture", {});
   out.write("sitecustomize.py", kArgumentHook);
   out.commit();
-  if (a.json)
-    print_json({{"hook", a.hook}});
-  else
-    fmt::print("export PYTHONPATH={}${{PYTHONPATH:+:$PYTHONPATH}} HLO_REPLAY_CAPTURE=FOLDER\n",
-               shell_word(fs::absolute(a.hook).string()));
+  fmt::print("export PYTHONPATH={}${{PYTHONPATH:+:$PYTHONPATH}} HLO_REPLAY_CAPTURE=FOLDER\n",
+             shell_word(fs::absolute(a.hook).string()));
   return kYes;
 }
 
@@ -35,7 +31,10 @@ int cmd_capture(const CaptureArgs& a) {
   if (a.program.empty()) fail(FailureKind::kUsage, "a program is wanted behind --, or --hook=FOLDER");
   OutputFolder out(a.out, a.force, "capture", a.program);
   // The program may run in another folder.
-  const std::string flags = xla_dump_flags(fs::absolute(out.temporary()).string());
+  const std::string folder = fs::absolute(out.temporary()).string();
+  std::string flags = xla_dump_flags(folder);
+  if (xla_flag_set("xla_gpu_dump_autotune_results_to").empty())
+    flags += fmt::format(" --xla_gpu_dump_autotune_results_to={}/autotune_results.pbtxt", folder);
   TemporaryFolder kept;
   const KeptByProgram keep{kept.path(), a.no_arguments ? "none" : a.arguments};
   int code = run_under_xla(a.program, flags, "", {}, 0, keep);

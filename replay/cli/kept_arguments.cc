@@ -2,13 +2,18 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 #include <optional>
+#include <set>
 
 #include "ir/leaves.h"
+#include "replay/cli/captured_shards.h"
 #include "replay/cli/json_output.h"
+#include "replay/judge/npz.h"
 #include "replay/judge/session.h"
 #include "replay/os/confined_path.h"
 #include "replay/os/files.h"
+#include "replay/os/terminal.h"
 #include "replay/record/input.h"
 
 namespace hlo {
@@ -18,6 +23,12 @@ namespace {
 constexpr int64_t kLargestSnapshot = int64_t{2} << 30;
 constexpr int64_t kLargestCaptureFile = int64_t{64} << 20;
 constexpr int kCaptureVersion = 1;
+
+std::vector<ShapeId> parameter_leaves(const Module& m) {
+  std::vector<ShapeId> leaves;
+  for (InstId p : m.comp(m.entry()).params) leaf_shapes(m.u(), m.shape_id(p), leaves);
+  return leaves;
+}
 
 std::string module_prefix(const Recording& r) {
   return fmt::format("module_{:04}.{}.", r.module_number, r.module_name);
@@ -75,9 +86,9 @@ std::string own_file(const Recording& r, const std::string& scratch, const char*
   return found;
 }
 
-// What the folder tells of the module's first call; null where it tells nothing.
-Json call_of(const Recording& r) {
-  const std::string file = file_of(r.folder, "capture.json");
+// What a captured folder tells of a module's first call; null where it tells nothing.
+Json call_of(const std::string& folder, int number) {
+  const std::string file = file_of(folder, "capture.json");
   if (file.empty()) return {};
   std::error_code error;
   const Json told = static_cast<int64_t>(fs::file_size(file, error)) > kLargestCaptureFile
@@ -92,18 +103,43 @@ Json call_of(const Recording& r) {
          file, told["version"].dump(), kCaptureVersion);
   if (!told.contains("calls") || !told["calls"].is_array()) fail(FailureKind::kIo, "{} is damaged: no calls", file);
   for (const Json& call : told["calls"])
-    if (call.is_object() && call.contains("number") && call["number"] == r.module_number) return call;
+    if (call.is_object() && call.contains("number") && call["number"] == number) return call;
   return {};
 }
 
-// Arguments that were too large to be kept: `p3, p4`.
-std::string not_kept(const Json& call) {
-  std::string out;
-  if (!call.is_object() || !call.contains("arguments") || !call["arguments"].is_array()) return out;
-  for (const Json& argument : call["arguments"])
-    if (argument.is_object() && argument.contains("kept") && argument["kept"] == false && argument.contains("name") &&
-        argument["name"].is_string())
-      out += (out.empty() ? "" : ", ") + argument["name"].get<std::string>();
+// Parameters that the file of a call does not have as whole arrays, with their shards where the folder tells of them.
+std::vector<CapturedArray> left_out(const Module& first, const std::string& own, const Json& call) {
+  std::set<std::string> whole;
+  for (const NamedArray& array : read_npz(own, [](const std::string&) { return int64_t{0}; })) whole.insert(array.name);
+  std::map<std::string, CapturedArray> told;
+  if (call.is_object() && call.contains("arguments") && call["arguments"].is_array())
+    for (const Json& argument : call["arguments"])
+      if (std::optional<CapturedArray> array = captured_array(argument)) told.emplace(array->name, std::move(*array));
+  std::vector<CapturedArray> out;
+  const std::vector<ShapeId> leaves = parameter_leaves(first);
+  for (size_t k = 0; k < leaves.size(); ++k) {
+    const std::string name = fmt::format("p{}", k);
+    if (!first.u()[leaves[k]].is_array() || whole.contains(name)) continue;
+    const auto at = told.find(name);
+    out.push_back(at == told.end() ? CapturedArray{name, {}, {}} : at->second);
+  }
+  return out;
+}
+
+// The folders of the other processes of a run: beside this one's, of the very same module.
+std::vector<std::string> files_of_processes(const Recording& r, const std::string& own) {
+  std::vector<std::string> out{own};
+  const fs::path folder = fs::absolute(r.folder).lexically_normal(), mine = first_text(r);
+  const std::string name = folder.filename();
+  if (!name.starts_with("process_") || mine.empty()) return out;
+  std::error_code error;
+  for (const fs::directory_entry& e : fs::directory_iterator(folder.parent_path(), error)) {
+    const std::string other = e.path().filename();
+    if (other == name || !other.starts_with("process_") || e.is_symlink(error)) continue;
+    const std::string text = file_of(e.path(), mine.filename()), arrays = file_of(e.path(), fs::path(own).filename());
+    if (!text.empty() && !arrays.empty() && same_files(mine, text)) out.push_back(arrays);
+  }
+  std::sort(out.begin() + 1, out.end());
   return out;
 }
 
@@ -147,6 +183,45 @@ void take_snapshot(const RunArgs& a, const Recording& r, const Module& first, co
   out.outputs = outputs;
 }
 
+// Of the file that is this module's alone: what it has whole, and what the files of all processes have together; others
+// are drawn.
+void take_own_file(const Recording& r, const Module& first, const RunArgs& a, const std::string& scratch,
+                   const std::string& own, KeptArguments& out) {
+  const Json call = call_of(r.folder, r.module_number);
+  const std::string name = fs::path(own).filename();
+  std::string file = own, drawn, with, why;
+  std::vector<CapturedArray> missing;
+  bool whole = true;
+  try {
+    const std::vector<CapturedArray> left = missing = left_out(first, own, call);
+    whole = left.empty();
+    if (std::any_of(left.begin(), left.end(), [](const CapturedArray& array) { return !array.shards.empty(); })) {
+      out.holds = std::make_shared<TemporaryFolder>();
+      const std::vector<std::string> files = files_of_processes(r, own);
+      file = out.holds->path() + "/" + name;
+      missing = join_shards(files, left, bytes_of_leaves(first.u(), parameter_leaves(first), 'p'), file);
+      if (missing.size() == parameter_leaves(first).size()) {
+        out.notes.push_back(name + ": none of its arrays is whole without the folders of the other processes");
+        return;
+      }
+      if (missing.size() < left.size()) with = fmt::format(", shards of {} processes", files.size());
+    }
+  } catch (const Failure& e) {
+    out.misfit = fmt::format("{} does not fit module {}: {}", name, r.module_name, e.what());
+    return;
+  }
+  for (const CapturedArray& array : missing) drawn += (drawn.empty() ? "" : ", ") + array.name;
+  if (!inputs_fit(a, first, file, &why)) {
+    out.misfit = fmt::format("{} does not fit module {}: {}", name, r.module_name, why);
+    return;
+  }
+  out.inputs = file, out.in_words = name + ", of the first call" + with;
+  if (whole)
+    out.outputs = own_file(r, scratch, "results");
+  else if (!missing.empty())
+    out.in_words += fmt::format("; {} not kept whole: drawn (seed {})", drawn, a.seed);
+}
+
 }  // namespace
 
 bool keeps_arguments(const Recording& r, const std::string& scratch) {
@@ -166,18 +241,8 @@ KeptArguments kept_arguments(const Recording& r, const Module& first, const RunA
   KeptArguments out;
   std::string why;
   if (const std::string own = own_file(r, scratch, "arguments"); !own.empty()) {
-    const Json call = call_of(r);
-    const std::string name = fs::path(own).filename(), drawn = not_kept(call);
-    if (!inputs_fit(a, first, own, &why)) {
-      out.misfit = fmt::format("{} does not fit module {}: {}", name, r.module_name, why);
-      return out;
-    }
-    out.inputs = own, out.in_words = name + ", of the first call";
-    if (drawn.empty())
-      out.outputs = own_file(r, scratch, "results");
-    else
-      out.in_words += fmt::format("; {} drawn, as too large to be kept (seed {})", drawn, a.seed);
-    return out;
+    take_own_file(r, first, a, scratch, own, out);
+    if (!out.inputs.empty() || !out.misfit.empty()) return out;
   }
   if (const std::string beside = file_of(r.folder, "inputs.npz"); !beside.empty()) {
     if (inputs_fit(a, first, beside, &why)) {

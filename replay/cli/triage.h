@@ -53,10 +53,8 @@ std::string subject_in_command(const TriageSubject& s);
 // The module in `file` by the XLA of a.engine, every stage, its log, and how it ended; all below `scratch`, in so many
 // seconds. Throws Failure where that XLA cannot be asked. triage_compile.cc.
 TriageSubject compiled_subject(const TriageArgs& a, const std::string& file, const std::string& scratch, double limit);
-// Where nobody names inputs: those that the program had, where they lie with its one module: inputs.npz and outputs.npz
-// as hlo_replay.jax writes them, else those of a function's first call (run_under_xla), else the first snapshot of a
-// run that XLA wrote. Takes them into `a` and says so in `s`; what does not fit the module is left, and `s` says that.
-// triage_arguments.cc.
+// Where nobody names inputs: those that the program had, where they lie with its one module (kept_arguments.h). Takes
+// them into `a` and says so in `s`; what does not fit the module is left, and `s` says that. triage_arguments.cc.
 void take_arguments(TriageArgs& a, TriageSubject& s, const std::string& scratch);
 // Of a dump of several modules those, the three largest, whose arguments somebody kept, each alone.
 std::vector<TriageSubject> subjects_with_arguments(const TriageSubject& s, const std::string& scratch);

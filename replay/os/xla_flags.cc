@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "ir/base/check.h"
 #include "replay/os/program.h"
 
 namespace hlo {

@@ -180,7 +180,7 @@ def capture(folder: str | os.PathLike[str] | None = None, *, arguments: str = "s
         try:
             run._changed()
             settle(target, options)
-            keeper.compiled(executable, computation, set(), str(target))
+            keeper.compiled(executable, computation, str(target))
         except Exception as e:
             failures.append(e)
         return executable

@@ -28,7 +28,7 @@ class Compiled:
         self._lowered = lowered
         self._function = function
         self._keeper = _keep.Keeper(str(within.path), kept, str(within.path))
-        found = self._keeper.modules(self.folder)
+        found = _keep._modules(os.listdir(self.folder))
         if len(found) != 1:
             raise _tool.failure("invalid", f"{self.folder} holds {len(found)} modules before optimization, one is wanted")
         (self.number, self.name), = found
