@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Four training steps that do not fit an A100 of 80 GB, compiled for one and never run: what `memory` says of each (peak, the pass that raised it,
+"""Four training steps that do not fit an H100 of 80 GB, compiled for one and never run: what `memory` says of each (peak, the pass that raised it,
 the line that fills it), and what its levers come to, foretold, by our passes and by XLA.  The table is that of docs/memory.md.
 
   memory_shows.py HLO_REPLAY OUT [NAME…]      by an interpreter that has jax: $(../shared/oracle/setup.sh)
@@ -97,7 +97,7 @@ def gib(count):
 def show(tool, out, name, function, args):
     low, dump = out / f"{name}.pb", out / name
     low.write_bytes(jax.jit(function).lower(*args).compiler_ir("hlo").as_serialized_hlo_module_proto())
-    engine = [f"--engine=installed:{sys.executable}", "--target=gpu:A100"]
+    engine = [f"--engine=installed:{sys.executable}", "--target=gpu:H100"]
     ask(tool, "replay", low, *engine, "-o", dump, "--force")
     m = ask(tool, "memory", dump, "--stages")["modules"][0]
     rise = next(c for c in m["stages"]["changes"] if not c["estimate"] or c["after_bytes"] > c["before_bytes"])
