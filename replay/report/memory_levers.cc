@@ -233,13 +233,14 @@ std::unique_ptr<Module> recomputed_backward(const Module& first, const std::set<
   *recomputed = 0;
   try {
     auto m = first.clone();
-    PassContext context;
-    context.keep_notes = false;
-    PassEvent event;
     for (int nested = 0; nested < 3; ++nested) take_lines_of_calls(*m);
     // What a call hides is in the lines, too.
-    for (const char* pass : {"call-inliner", "tuple-simplifier", "dce"})
+    for (const char* pass : {"call-inliner", "tuple-simplifier", "dce"}) {
+      PassContext context;
+      context.keep_notes = false;
+      PassEvent event;
       run_pass(*m, *find_pass(pass), context, {}, &event);
+    }
     m->cleanup();
     m->ensure_users();
     for (CompId c : m->nonfusion_computations()) *recomputed += Recomputing(*m, c, lines).run();
