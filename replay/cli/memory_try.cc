@@ -3,6 +3,7 @@
 
 #include "ir/buffer.h"
 #include "ir/print.h"
+#include "passes/pipelines.h"
 #include "replay/cli/engine.h"
 #include "replay/cli/memory_parts.h"
 #include "replay/os/interrupt.h"
@@ -82,6 +83,12 @@ struct TriedLever {
   std::string file;  // the changed module, below --out; empty: there is none
 };
 
+bool has_pass(const std::vector<Step>& steps, const std::string& pass) {
+  const PassInfo* known = find_pass(pass);
+  return known && std::any_of(steps.begin(), steps.end(),
+                              [&](const Step& s) { return find_pass(s.name) == known || has_pass(s.children, pass); });
+}
+
 Json lever_json(const TriedLever& t, const CompiledFigures& as_is) {
   const MemoryLever& v = *t.lever;
   auto bytes = [&](double b) { return t.compiled ? Json(std::llround(b)) : Json(); };
@@ -160,6 +167,9 @@ Json try_levers(const MemoryArgs& a, LookedAt& l, const MemoryReport& r, const T
   std::vector<TriedLever> tried;
   for (const MemoryLever& lever : levers) {
     TriedLever t{&lever, false, {}, lever.why_not, ""};
+    for (const std::string& pass : lever.disabled)
+      if (!a.engine.installed() && !has_pass(*find_pipeline("xla-gpu"), pass))
+        t.why_not = "our passes have none of that name; --engine=installed has XLA leave it out";
     progress->at(tried.size() + 1, levers.size() + 1, lever.kind);
     if (folder && lever.module) {
       t.file = fmt::format("{}.hlo", tried.size() + 1);

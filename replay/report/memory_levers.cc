@@ -11,6 +11,7 @@
 #include "passes/scope.h"
 #include "replay/os/interrupt.h"
 #include "replay/report/findings.h"
+#include "replay/report/findings_parts.h"
 #include "replay/report/try_finding.h"
 
 namespace hlo {
@@ -67,6 +68,18 @@ class Recomputing {
     return op == Opcode::Broadcast && is_free(m_.operand(i, 0));
   }
 
+  // Of no line, or larger than what it is made of: rather made again than kept.
+  bool passes_on(InstId i) {
+    if (!place_.contains(i) || backward_[i] || behind_[i] || !can_be_cloned(i) || m_.operand_count(i) == 0)
+      return false;
+    const OpClass cls = op_info(m_.op(i)).cls;
+    if (cls != OpClass::Move && cls != OpClass::Elementwise) return false;
+    double from = 0;
+    for (InstId o : m_.operands(i))
+      if (!is_free(o)) from += array_size(m_, o);
+    return from < array_size(m_, i) || !source_line(m_, i).known();
+  }
+
   void recompute(const std::vector<InstId>& members) {
     struct Use {
       InstId user;
@@ -88,7 +101,7 @@ class Recomputing {
     for (size_t k = 0; k < needed.size(); ++k)
       for (InstId o : m_.operands(needed[k])) {
         if (!seen.insert(o).second) continue;
-        if (chosen_.contains(o) || is_free(o))
+        if (chosen_.contains(o) || is_free(o) || passes_on(o))
           needed.push_back(o);
         else
           edge.push_back(o);
@@ -188,6 +201,23 @@ bool may_be_left_out(const std::string& pass) {
   return kOptional.contains(pass);
 }
 
+// What a call runs and has no line of its own is of the line that calls it: jax.nn's functions after their way through
+// StableHLO. Where two lines call it, it stays without.
+void take_lines_of_calls(Module& m) {
+  const std::vector<std::vector<InstId>> callers = m.callers();
+  for (CompId c : m.nonfusion_computations()) {
+    InstId call;
+    bool one = true;
+    for (InstId i : callers[c.value]) {
+      one = one && m.op(i) == Opcode::Call && (!call.valid() || source_line(m, i) == source_line(m, call));
+      call = i;
+    }
+    if (!one || !call.valid() || !source_line(m, call).known()) continue;
+    for (InstId i : m.live_order(c))
+      if (!source_line(m, i).known()) m.set_meta(i, m[call].meta);
+  }
+}
+
 // Flags of XLA that are known to change what is allocated (of jaxlib 0.10.2, docs/memory.md).
 std::vector<std::string> memory_flags(const Target& target) {
   if (target.platform == "CPU") return order_flags(target, {});
@@ -203,11 +233,14 @@ std::unique_ptr<Module> recomputed_backward(const Module& first, const std::set<
   *recomputed = 0;
   try {
     auto m = first.clone();
-    PassContext context;
-    context.keep_notes = false;
-    PassEvent event;
+    for (int nested = 0; nested < 3; ++nested) take_lines_of_calls(*m);
     // What a call hides is in the lines, too.
-    run_pass(*m, *find_pass("call-inliner"), context, {}, &event);
+    for (const char* pass : {"call-inliner", "tuple-simplifier", "dce"}) {
+      PassContext context;
+      context.keep_notes = false;
+      PassEvent event;
+      run_pass(*m, *find_pass(pass), context, {}, &event);
+    }
     m->cleanup();
     m->ensure_users();
     for (CompId c : m->nonfusion_computations()) *recomputed += Recomputing(*m, c, lines).run();
