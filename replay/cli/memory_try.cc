@@ -85,8 +85,9 @@ struct TriedLever {
 
 bool has_pass(const std::vector<Step>& steps, const std::string& pass) {
   const PassInfo* known = find_pass(pass);
-  return known && std::any_of(steps.begin(), steps.end(),
-                              [&](const Step& s) { return find_pass(s.name) == known || has_pass(s.children, pass); });
+  return known && known->run && std::any_of(steps.begin(), steps.end(), [&](const Step& s) {
+           return find_pass(s.name) == known || has_pass(s.children, pass);
+         });
 }
 
 Json lever_json(const TriedLever& t, const CompiledFigures& as_is) {
@@ -169,7 +170,7 @@ Json try_levers(const MemoryArgs& a, LookedAt& l, const MemoryReport& r, const T
     TriedLever t{&lever, false, {}, lever.why_not, ""};
     for (const std::string& pass : lever.disabled)
       if (!a.engine.installed() && !has_pass(*find_pipeline("xla-gpu"), pass))
-        t.why_not = "our passes have none of that name; --engine=installed has XLA leave it out";
+        t.why_not = "our passes have no code for it; --engine=installed has XLA leave it out";
     progress->at(tried.size() + 1, levers.size() + 1, lever.kind);
     if (folder && lever.module) {
       t.file = fmt::format("{}.hlo", tried.size() + 1);
