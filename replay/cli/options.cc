@@ -8,10 +8,10 @@ namespace hlo {
 
 void add_run_options(CLI::App* c, RunArgs& a) {
   c->add_option("--backend", a.backend, "evaluator, host, emulated (GPU kernels on the CPU) or cuda");
-  c->add_option(
-       "--seed", a.seed,
-       "of the inputs, which are drawn then, whatever arguments lie with the module; from 1000000 on they reach "
-       "bounds of indices, ties, zeros of both signs, infinities and NaN")
+  c->add_option("--seed", a.seed,
+                "of the inputs, which are random then, also where arguments were kept with the module; from 1000000 on "
+                "they reach "
+                "bounds of indices, ties, zeros of both signs, infinities and NaN")
       ->each([&a](const std::string&) { a.seeded = true; });
   c->add_option("--scheme", a.scheme, "mixed or positive");
   c->add_option("--inputs", a.inputs, ".npz with arrays p0, p1 …, .npy, or text with a literal a parameter");

@@ -121,7 +121,7 @@ void add_memory(CLI::App& app, int* code) {
   c->add_option("--most", memory.most, "rows to show (20)");
   c->add_option("--log", memory.log, "what the program printed (- is standard input): joined to the modules");
   c->add_flag("--stages", memory.stages, "the peak stage by stage: which pass raised it, and by how much");
-  c->add_flag("--try", memory.tries, "compile what may need less memory, and tell what each change makes of it");
+  c->add_flag("--try", memory.tries, "compile what may need less memory, and show what each change makes of it");
   c->add_option("-o,--out", memory.out, "of --try: a folder for the changed modules, to compile or run elsewhere");
   c->add_flag("--force", memory.force, "replace that folder");
   c->add_flag("--orders", memory.orders, "what other orders of its instructions would need");
