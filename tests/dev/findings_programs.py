@@ -95,3 +95,5 @@ PROGRAMS = {
     "retrieval": (jax.jit(retrieval), [shaped(f32, 512, 128), shaped(f32, 65536, 128), shaped(f32, 65536)]),
     "graph_network": (jax.jit(graph_network), [shaped(f32, 65536, 128), shaped(s32, 1048576), shaped(s32, 1048576), shaped(f32, 128, 128)]),
 }
+
+IN_F64 = {"graph_network"}  # compiled with jax_enable_x64
