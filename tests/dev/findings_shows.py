@@ -62,8 +62,8 @@ def plants():
     text = PROGRAMS.read_text().split("\n")
     for number, line in enumerate(text, 1):
         name = re.match(r"def (\w+)\(", line)[1].replace("image_loss", "image_training") if re.match(r"def \w+\(", line) else name
-        if "# planted: " in line:
-            found.setdefault(name, {})[number] = line.split("# planted: ")[1]
+        if "  # planted: " in line:
+            found.setdefault(name, {})[number] = line.split("  # planted: ")[1]
     return found
 
 
