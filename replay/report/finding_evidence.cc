@@ -127,7 +127,8 @@ UserFrames user_frames(const Module& m, const ModuleCost& cost) {
 
 bool FindingTried::helps() const {
   if (outcome != kCompiled) return false;
-  return seconds_after < 0.999 * seconds || bytes_after < 0.999 * bytes;
+  return seconds_after < 0.999 * seconds || bytes_after < 0.999 * bytes ||
+         (least_freed > 0 && bytes - bytes_after >= least_freed);
 }
 
 std::string evidence_text(const ModuleFinding& f) {
@@ -143,7 +144,7 @@ std::string evidence_text(const ModuleFinding& f) {
     parts.push_back(fmt::format("goes back to {} of {}", e.first, e.first_stage));
   else
     parts.push_back(fmt::format("what it was in {} is unknown", e.first_stage));
-  if (f.seconds > 0) parts.push_back(fmt::format("gains {} of the bound at most", time_text(f.seconds)));
+  if (f.seconds > 0) parts.push_back(fmt::format("costs {} by its bound", time_text(f.seconds)));
   if (f.bytes > 0) parts.push_back(fmt::format("frees {} at most", size_text(f.bytes)));
   const FindingTried& t = f.tried;
   if (t.outcome == FindingTried::kNotTried)

@@ -194,15 +194,24 @@ std::vector<ModuleFinding> transposed_parameters(const FindingsInput& in) {
     auto only_moves = [&](InstId i) {
       const Opcode op = m.op(i);
       return op == Opcode::Transpose || op == Opcode::Copy || op == Opcode::Bitcast || op == Opcode::Convert ||
-             op == Opcode::Reshape;
+             op == Opcode::Reshape || op == Opcode::Pad || op == Opcode::Constant;
     };
     if (!all_operations(m, k.inst, only_moves)) continue;
-    const InstId moved = first_operation(m, k.inst, moves);
+    InstId moved = first_operation(m, k.inst, moves);
     if (!moved.valid() || m.operand_count(k.inst) != 1) continue;
     InstId from = in.origin(m.operand(k.inst, 0));
+    double seconds = k.seconds;
+    // A transposition that leaves the bytes where they are, and is a kernel all the same: the order is its wish.
+    if (const KernelCost* before = in.kernel(from);
+        before && m.operand_count(from) == 1 && all_operations(m, from, only_moves) && m.users(from).size() == 1) {
+      seconds += before->seconds;
+      const InstId wish = first_operation(m, from, [&](InstId i) { return m.op(i) == Opcode::Transpose; });
+      if (wish.valid()) moved = wish;
+      from = in.origin(m.operand(from, 0));
+    }
     if (m.op(from) != Opcode::Parameter || m.parent(from) != m.entry()) continue;
     ModuleFinding f;
-    f.kind = "transposed-parameter", f.inst = k.inst, f.others = {from}, f.seconds = k.seconds, f.odd = moved;
+    f.kind = "transposed-parameter", f.inst = k.inst, f.others = {from}, f.seconds = seconds, f.odd = moved;
     f.what = fmt::format("{} is transposed {}", in.in_words(from), runs_text(k.times));
     f.advice = "store it in the order in which it is read, or read it in the order in which it is stored";
     out.push_back(std::move(f));
@@ -299,8 +308,9 @@ std::vector<ModuleFinding> copies_at_loops(const FindingsInput& in) {
     for (InstId i : m.comp(c).order)
       if (m.alive(i) && m.op(i) == Opcode::While) bodies.insert(m.attrs(i).comp(Attr::body));
   std::vector<ModuleFinding> out;
+  constexpr double kLeastCopy = 1024;  // bytes: a loop's counter is the compiler's
   for (const KernelCost& k : in.cost.kernels) {
-    if (!in.counts(k.seconds)) continue;
+    if (!in.counts(k.seconds) || array_size(m, k.inst) < kLeastCopy) continue;
     auto plain_copy = [&](InstId i) {
       return m.op(i) == Opcode::Copy ? !moves_data(m, i) : m.op(i) == Opcode::Bitcast;
     };
@@ -484,7 +494,8 @@ std::vector<ModuleFinding> all_findings(const FindingsInput& in) {
   std::vector<ModuleFinding> out;
   for (auto find :
        {transposed_parameters, wide_products, copies_at_loops, unfused_chains, tiny_products, padded_products,
-        missing_donation, repeated_gathers, one_hot_products, constants_in_loops, single_readers}) {
+        missing_donation, repeated_gathers, one_hot_products, constants_in_loops, single_readers, sorts_for_a_few,
+        distances_by_differences, expanded_operands, products_without_state, retyped_state}) {
     std::vector<ModuleFinding> some = find(in);
     out.insert(out.end(), std::make_move_iterator(some.begin()), std::make_move_iterator(some.end()));
   }
