@@ -51,6 +51,13 @@ FindingEvidence evidence_for(const ModuleFinding& f, Provenance& stages) {
 void place(const FindingsInput& in, Provenance& stages, ModuleFinding* f) {
   FindingEvidence& e = f->evidence;
   const bool padded = f->kind == "padded-product" && e.whose == FindingEvidence::kPass;
+  const InstId root = in.m.comp(in.m.entry()).root;
+  if (f->kind == "missing-donation" && !f->results.empty()) {  // state has no line but that of its new value
+    const int64_t k = f->results[0];
+    InstId made = k < 0 || in.m.op(root) != Opcode::Tuple ? root : in.m.operand(root, static_cast<size_t>(k));
+    const FindingEvidence of = stages.made(in.computed(made), [](const Module&, InstId) { return true; });
+    if (of.line.known()) e.line = of.line, e.stack = of.stack;
+  }
   if (e.line.known() && !padded) return;
   for (InstId reader : padded ? f->others : readers(in.m, f->inst)) {
     const InstId product = kernel_product(in.m, reader);

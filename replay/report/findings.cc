@@ -57,6 +57,26 @@ InstId kernel_product(const Module& m, InstId kernel) {
   return first_operation(m, kernel, [&](InstId i) { return is_product(m, i); });
 }
 
+std::vector<InstId> kernel_products(const Module& m, InstId kernel) {
+  std::vector<InstId> out;
+  if (m.op(kernel) != Opcode::Fusion) {
+    if (is_product(m, kernel)) out.push_back(kernel);
+    return out;
+  }
+  for (InstId i : m.post_order(m.called(kernel)[0]))
+    if (is_product(m, i)) out.push_back(i);
+  return out;
+}
+
+double product_seconds(const Module& m, const KernelCost& kernel, InstId product) {
+  const std::vector<InstId> all = kernel_products(m, kernel.inst);
+  if (all.size() < 2) return kernel.seconds;
+  CostAnalysis costs(m);
+  double flops = 0;
+  for (InstId p : all) flops += costs.of(p).flops;
+  return flops > 0 ? kernel.seconds * costs.of(product).flops / flops : 0;
+}
+
 bool is_narrow(ElementType t) { return t == ElementType::BF16 || t == ElementType::F16; }
 
 double array_size(const Module& m, InstId i) {
@@ -265,20 +285,21 @@ std::vector<ModuleFinding> wide_products(const FindingsInput& in) {
   };
   std::vector<Wide> wide;
   for (const KernelCost& k : in.cost.kernels) {
-    InstId p = kernel_product(m, k.inst);
-    if (!p.valid()) continue;
-    const Shape &l = m.shape(m.operand(p, 0)), &r = m.shape(m.operand(p, 1));
-    if (!l.is_array() || !r.is_array()) continue;
-    all += k.cost.flops * k.times;
-    if (is_narrow(l.type) || is_narrow(r.type) || storage_bytes(l.type) == 1) narrow += k.cost.flops * k.times;
-    // An algorithm says what the product is made of, whatever its operands are.
-    if (l.type == ElementType::F32 && r.type == ElementType::F32 && !m.attrs(p).has(Attr::algorithm))
-      wide.push_back({&k, p});
+    for (InstId p : kernel_products(m, k.inst)) {
+      const Shape &l = m.shape(m.operand(p, 0)), &r = m.shape(m.operand(p, 1));
+      if (!l.is_array() || !r.is_array()) continue;
+      const double flops = k.cost.flops * k.times * (k.seconds > 0 ? product_seconds(m, k, p) / k.seconds : 1);
+      all += flops;
+      if (is_narrow(l.type) || is_narrow(r.type) || storage_bytes(l.type) == 1) narrow += flops;
+      // An algorithm says what the product is made of, whatever its operands are.
+      if (l.type == ElementType::F32 && r.type == ElementType::F32 && !m.attrs(p).has(Attr::algorithm))
+        wide.push_back({&k, p});
+    }
   }
   for (const Wide& w : wide) {
     if (!in.counts(w.kernel->seconds)) continue;
     ModuleFinding f;
-    f.inst = w.kernel->inst, f.seconds = w.kernel->seconds, f.odd = w.product;
+    f.inst = w.kernel->inst, f.seconds = product_seconds(m, *w.kernel, w.product), f.odd = w.product;
     InstId a = widened_from(in, m.operand(w.product, 0), f.inst), b = widened_from(in, m.operand(w.product, 1), f.inst);
     const std::string shapes = fmt::format("{} × {}", m.u().shape_text_plain(m.shape_id(m.operand(w.product, 0))),
                                            m.u().shape_text_plain(m.shape_id(m.operand(w.product, 1))));

@@ -10,6 +10,15 @@ namespace {
 
 constexpr size_t kMostValues = 10000;  // that are looked at on the way to a parameter
 
+// Has the value all elements of the parameter, in another order?
+bool only_reorders(const Module& m, InstId value, InstId parameter) {
+  return m.operand_count(value) == 1 && m.shape(value).elements_count() == m.shape(parameter).elements_count() &&
+         all_operations(m, value, [&](InstId i) {
+           const Opcode op = m.op(i);
+           return op == Opcode::Transpose || op == Opcode::Copy || op == Opcode::Bitcast || op == Opcode::Reshape;
+         });
+}
+
 // Does the loop carry the parameter unchanged, for its body to read?
 bool hands_on(const FindingsInput& in, InstId loop, InstId parameter) {
   const Module& m = in.m;
@@ -36,7 +45,8 @@ bool made_of(const FindingsInput& in, InstId value, InstId parameter) {
     auto go = [&](InstId o) {
       o = in.origin(o);
       const Shape& s = m.shape(o);
-      const bool state = s.is_array() ? s.dims == dims : m.op(o) == Opcode::Fusion || m.op(o) == Opcode::CustomCall;
+      const bool state = s.is_array() ? s.dims == dims || only_reorders(m, o, parameter)
+                                      : m.op(o) == Opcode::Fusion || m.op(o) == Opcode::CustomCall;
       if ((state || m.op(o) == Opcode::GetTupleElement) && seen.insert(o).second) list.push_back(o);
     };
     if (m.op(i) == Opcode::GetTupleElement && m.op(m.operand(i, 0)) == Opcode::While) {
