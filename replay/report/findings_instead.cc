@@ -208,9 +208,9 @@ class WithoutState {
     known_[key] = answer;
     return answer;
   }
-  // Does it take another part of something in each run? What is the same in all is another matter.
-  bool sliced(InstId i) const { return slices_.contains(i); }
+  // Those that compute it, in front of what was asked about.
   const std::set<InstId>& kernels() const { return kernels_; }
+  // Does it take another part of something in each run? What is the same in all is another matter.
   bool saw_slice() const { return !slices_.empty(); }
 
  private:
