@@ -520,6 +520,200 @@ TEST(Findings, ALookupByAProduct) {
             Names{});
 }
 
+TEST(Findings, OneOfTheProductsOfAKernel) {
+  // The last of a chain is f32, of values that were made wider.
+  const char* text = R"(HloModule m, is_scheduled=true
+chain {
+  x = bf16[1024,1024] parameter(0)
+  a = bf16[1024,1024] parameter(1)
+  b = bf16[1024,4096] parameter(2)
+  n = bf16[1024,1024] dot(x, a), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  nw = f32[1024,1024] convert(n)
+  bw = f32[1024,4096] convert(b)
+  ROOT w = f32[1024,4096] dot(nw, bw), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+}
+ENTRY e {
+  x.1 = bf16[1024,1024] parameter(0)
+  a.1 = bf16[1024,1024] parameter(1)
+  b.1 = bf16[1024,4096] parameter(2)
+  ROOT k = f32[1024,4096] fusion(x.1, a.1, b.1), kind=kCustom, calls=chain
+})";
+  EXPECT_EQ(found(wide_products, text), Names{"widened-product k"});
+}
+
+const char* kSorted = R"(HloModule m, is_scheduled=true
+less {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT c = pred[] compare(a, b), direction=LT
+}
+cut {
+  p = f32[512,65536] parameter(0)
+  ROOT s = f32[512,10] slice(p), slice={[0:512], [65526:65536]}
+}
+ENTRY e {
+  x = f32[512,65536] parameter(0)
+  o = f32[512,65536] sort(x), dimensions={1}, to_apply=less
+  ROOT f = f32[512,10] fusion(o), kind=kLoop, calls=cut
+})";
+
+TEST(Findings, ASortForAFew) {
+  EXPECT_EQ(found(sorts_for_a_few, kSorted), Names{"sort-for-a-few o"});
+  // From the middle, as of a median; along another dimension; with another reader.
+  EXPECT_EQ(found(sorts_for_a_few, with(kSorted, "[65526:65536]", "[65516:65526]")), Names{});
+  EXPECT_EQ(found(sorts_for_a_few, with(kSorted, "sort(x), dimensions={1}", "sort(x), dimensions={0}")), Names{});
+  EXPECT_EQ(found(sorts_for_a_few, with(with(kSorted, "ROOT f =", "f ="), "calls=cut\n",
+                                        "calls=cut\n  ROOT r = (f32[512,10], f32[512,65536]) tuple(f, o)\n")),
+            Names{});
+}
+
+TEST(Findings, DistancesByDifferences) {
+  const char* text = R"(HloModule m, is_scheduled=true
+add {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT c = f32[] add(a, b)
+}
+d {
+  q = f32[512,128] parameter(0)
+  x = f32[65536,128] parameter(1)
+  qb = f32[512,65536,128] broadcast(q), dimensions={0,2}
+  xb = f32[512,65536,128] broadcast(x), dimensions={1,2}
+  n = f32[512,65536,128] subtract(qb, xb)
+  s = f32[512,65536,128] multiply(n, n)
+  z = f32[] constant(0)
+  ROOT r = f32[512,65536] reduce(s, z), dimensions={2}, to_apply=add
+}
+ENTRY e {
+  q.1 = f32[512,128] parameter(0)
+  x.1 = f32[65536,128] parameter(1)
+  ROOT f = f32[512,65536] fusion(q.1, x.1), kind=kInput, calls=d
+})";
+  EXPECT_EQ(found(distances_by_differences, text), Names{"distances-by-differences f"});
+  EXPECT_EQ(found(distances_by_differences, with(text, "multiply(n, n)", "multiply(n, qb)")), Names{});
+  EXPECT_EQ(found(distances_by_differences, with(text, "ROOT c = f32[] add", "ROOT c = f32[] maximum")), Names{});
+}
+
+TEST(Findings, AnOperandRepeatedForItsProduct) {
+  const char* text = R"(HloModule m, is_scheduled=true
+r {
+  p = f32[16,4096,4,64] parameter(0)
+  ROOT b = f32[16,4096,4,8,64] broadcast(p), dimensions={0,1,2,4}
+}
+ENTRY e {
+  k = f32[16,4096,4,64] parameter(0)
+  q = f32[16,4,8,64] parameter(1)
+  f = f32[16,4096,4,8,64] fusion(k), kind=kLoop, calls=r
+  ROOT d = f32[16,4,8,4096] dot(q, f), lhs_batch_dims={0,1,2}, rhs_batch_dims={0,2,3}, lhs_contracting_dims={3}, rhs_contracting_dims={4}
+})";
+  EXPECT_EQ(found(expanded_operands, text), Names{"expanded-operand f"});
+}
+
+TEST(Findings, AProductThatNeedsNoState) {
+  const char* text = R"(HloModule m, is_scheduled=true
+body {
+  s = (s32[], f32[128,2048], f32[512,128,1024], f32[1024,2048]) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  h = f32[128,2048] get-tuple-element(s), index=1
+  xs = f32[512,128,1024] get-tuple-element(s), index=2
+  w = f32[1024,2048] get-tuple-element(s), index=3
+  z = s32[] constant(0)
+  one = s32[] constant(1)
+  next = s32[] add(i, one)
+  x = f32[1,128,1024] dynamic-slice(xs, i, z, z), dynamic_slice_sizes={1,128,1024}
+  flat = f32[128,1024] bitcast(x)
+  p = f32[128,2048] dot(flat, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  new = f32[128,2048] add(h, p)
+  ROOT r = (s32[], f32[128,2048], f32[512,128,1024], f32[1024,2048]) tuple(next, new, xs, w)
+}
+cond {
+  s.1 = (s32[], f32[128,2048], f32[512,128,1024], f32[1024,2048]) parameter(0)
+  ROOT c = pred[] constant(false)
+}
+ENTRY e {
+  h.1 = f32[128,2048] parameter(0)
+  xs.1 = f32[512,128,1024] parameter(1)
+  w.1 = f32[1024,2048] parameter(2)
+  z.1 = s32[] constant(0)
+  t = (s32[], f32[128,2048], f32[512,128,1024], f32[1024,2048]) tuple(z.1, h.1, xs.1, w.1)
+  ROOT l = (s32[], f32[128,2048], f32[512,128,1024], f32[1024,2048]) while(t), condition=cond, body=body, backend_config={"known_trip_count":{"n":"512"}}
+})";
+  EXPECT_EQ(found(products_without_state, text), Names{"product-in-loop p"});
+  // A start that the loop's own values decide is state.
+  EXPECT_EQ(found(products_without_state, with(text, "add(i, one)", "multiply(i, i)")), Names{});
+  // Weights that change are state, too.
+  EXPECT_EQ(found(products_without_state, with(with(text, "tuple(next, new, xs, w)", "tuple(next, new, xs, v)"),
+                                               "  new =", "  v = f32[1024,2048] negate(w)\n  new =")),
+            Names{});
+}
+
+TEST(Findings, StateIsUpdatedInAnotherOrder) {
+  const char* text = R"(HloModule m, is_scheduled=true
+turn {
+  p = f32[512,256] parameter(0)
+  ROOT t = f32[256,512] transpose(p), dimensions={1,0}
+}
+step {
+  a = f32[256,512] parameter(0)
+  b = f32[512,256] transpose(a), dimensions={1,0}
+  ROOT n = f32[512,256] negate(b)
+}
+ENTRY e {
+  w = f32[512,256] parameter(0)
+  x = f32[256,512] fusion(w), kind=kLoop, calls=turn
+  ROOT f = f32[512,256] fusion(x), kind=kLoop, calls=step
+})";
+  EXPECT_EQ(found(missing_donation, text), Names{"missing-donation w"});
+}
+
+TEST(Findings, WhatALoopReadsInAllItsRunsGivesNoPlace) {
+  // The state begins as the parameter, which the body reads as it was.
+  const char* text = R"(HloModule m, is_scheduled=true
+body {
+  s = (f32[512,256], f32[512,256]) parameter(0)
+  x = f32[512,256] get-tuple-element(s), index=0
+  w = f32[512,256] get-tuple-element(s), index=1
+  n = f32[512,256] add(x, w)
+  ROOT r = (f32[512,256], f32[512,256]) tuple(n, w)
+}
+cond {
+  s.1 = (f32[512,256], f32[512,256]) parameter(0)
+  ROOT c = pred[] constant(false)
+}
+ENTRY e {
+  p = f32[512,256] parameter(0)
+  c.1 = f32[512,256] copy(p)
+  t = (f32[512,256], f32[512,256]) tuple(c.1, p)
+  l = (f32[512,256], f32[512,256]) while(t), condition=cond, body=body
+  ROOT g = f32[512,256] get-tuple-element(l), index=0
+})";
+  EXPECT_EQ(found(missing_donation, text), Names{});
+  EXPECT_EQ(found(missing_donation, with(text, "add(x, w)", "negate(x)")), Names{"missing-donation p"});
+}
+
+TEST(Findings, DonatedStateThatComesBackInAnotherType) {
+  const char* text = R"(HloModule m, is_scheduled=true, buffer_donor={ (0, {}) }
+ENTRY e {
+  c = bf16[4096,64] parameter(0)
+  x = f32[1,64] parameter(1)
+  z = s32[] constant(0)
+  w = f32[4096,64] convert(c)
+  u = f32[4096,64] dynamic-update-slice(w, x, z, z)
+  ROOT r = (f32[4096,64], f32[1,64]) tuple(u, x)
+})";
+  EXPECT_EQ(found(retyped_state, text), Names{"retyped-state u"});
+  EXPECT_EQ(found(retyped_state, with(text, ", buffer_donor={ (0, {}) }", "")), Names{});
+}
+
+TEST(Tried, UselessIsWhatGainsNothing) {
+  FindingTried t;
+  EXPECT_FALSE(t.useless());  // nobody has tried
+  t.outcome = FindingTried::kCompiled, t.seconds = t.seconds_after = 1e-3, t.bytes = t.bytes_after = 1e9;
+  EXPECT_TRUE(t.useless());
+  t.bytes_after -= 1e5, t.least_freed = 1e5;  // a small part of all, and all that was foretold
+  EXPECT_TRUE(t.helps());
+}
+
 const char* kCarried = R"(HloModule m, is_scheduled=true
 body {
   s = (s32[], f32[1024,1024], f32[1024,1024]) parameter(0)

@@ -221,7 +221,7 @@ Json findings_json(const Module& m, const std::vector<ModuleFinding>& all) {
                    {"source", f.evidence.line.text()},
                    {"op_name", f.evidence.op_name},
                    {"what", f.what},
-                   {"advice", f.advice},
+                   {"advice", f.tried.useless() ? Json() : Json(f.advice)},
                    {"least_seconds", f.seconds},
                    {"bytes", f.bytes},
                    {"evidence", evidence_json(f.evidence)},
@@ -255,11 +255,14 @@ class Trying {
         f.tried.outcome = FindingTried::kCompiled;
         f.tried.seconds = as_is->seconds, f.tried.seconds_after = changed.seconds;
         f.tried.bytes = as_is->bytes, f.tried.bytes_after = changed.bytes;
+        f.tried.least_freed = 0.1 * f.bytes;
+        if (f.tried.useless()) f.advice = "no advice: changed so, it gains nothing";
       } catch (const Failure& e) {
         if (interrupted()) throw;
         f.tried.words += fmt::format(", which cannot be compiled: {}", first_line(e.what()));
       }
     }
+    std::stable_partition(all->begin(), all->end(), [](const ModuleFinding& f) { return !f.tried.useless(); });
   }
 
  private:

@@ -51,6 +51,13 @@ FindingEvidence evidence_for(const ModuleFinding& f, Provenance& stages) {
 void place(const FindingsInput& in, Provenance& stages, ModuleFinding* f) {
   FindingEvidence& e = f->evidence;
   const bool padded = f->kind == "padded-product" && e.whose == FindingEvidence::kPass;
+  const InstId root = in.m.comp(in.m.entry()).root;
+  if (f->kind == "missing-donation" && !f->results.empty()) {  // state has no line but that of its new value
+    const int64_t k = f->results[0];
+    InstId made = k < 0 || in.m.op(root) != Opcode::Tuple ? root : in.m.operand(root, static_cast<size_t>(k));
+    const FindingEvidence of = stages.made(in.computed(made), [](const Module&, InstId) { return true; });
+    if (of.line.known()) e.line = of.line, e.stack = of.stack;
+  }
   if (e.line.known() && !padded) return;
   for (InstId reader : padded ? f->others : readers(in.m, f->inst)) {
     const InstId product = kernel_product(in.m, reader);
@@ -127,7 +134,8 @@ UserFrames user_frames(const Module& m, const ModuleCost& cost) {
 
 bool FindingTried::helps() const {
   if (outcome != kCompiled) return false;
-  return seconds_after < 0.999 * seconds || bytes_after < 0.999 * bytes;
+  return seconds_after < 0.999 * seconds || bytes_after < 0.999 * bytes ||
+         (least_freed > 0 && bytes - bytes_after >= least_freed);
 }
 
 std::string evidence_text(const ModuleFinding& f) {
@@ -143,7 +151,7 @@ std::string evidence_text(const ModuleFinding& f) {
     parts.push_back(fmt::format("goes back to {} of {}", e.first, e.first_stage));
   else
     parts.push_back(fmt::format("what it was in {} is unknown", e.first_stage));
-  if (f.seconds > 0) parts.push_back(fmt::format("gains {} of the bound at most", time_text(f.seconds)));
+  if (f.seconds > 0) parts.push_back(fmt::format("costs {} by its bound", time_text(f.seconds)));
   if (f.bytes > 0) parts.push_back(fmt::format("frees {} at most", size_text(f.bytes)));
   const FindingTried& t = f.tried;
   if (t.outcome == FindingTried::kNotTried)

@@ -57,6 +57,26 @@ InstId kernel_product(const Module& m, InstId kernel) {
   return first_operation(m, kernel, [&](InstId i) { return is_product(m, i); });
 }
 
+std::vector<InstId> kernel_products(const Module& m, InstId kernel) {
+  std::vector<InstId> out;
+  if (m.op(kernel) != Opcode::Fusion) {
+    if (is_product(m, kernel)) out.push_back(kernel);
+    return out;
+  }
+  for (InstId i : m.post_order(m.called(kernel)[0]))
+    if (is_product(m, i)) out.push_back(i);
+  return out;
+}
+
+double product_seconds(const Module& m, const KernelCost& kernel, InstId product) {
+  const std::vector<InstId> all = kernel_products(m, kernel.inst);
+  if (all.size() < 2) return kernel.seconds;
+  CostAnalysis costs(m);
+  double flops = 0;
+  for (InstId p : all) flops += costs.of(p).flops;
+  return flops > 0 ? kernel.seconds * costs.of(product).flops / flops : 0;
+}
+
 bool is_narrow(ElementType t) { return t == ElementType::BF16 || t == ElementType::F16; }
 
 double array_size(const Module& m, InstId i) {
@@ -194,15 +214,24 @@ std::vector<ModuleFinding> transposed_parameters(const FindingsInput& in) {
     auto only_moves = [&](InstId i) {
       const Opcode op = m.op(i);
       return op == Opcode::Transpose || op == Opcode::Copy || op == Opcode::Bitcast || op == Opcode::Convert ||
-             op == Opcode::Reshape;
+             op == Opcode::Reshape || op == Opcode::Pad || op == Opcode::Constant;
     };
     if (!all_operations(m, k.inst, only_moves)) continue;
-    const InstId moved = first_operation(m, k.inst, moves);
+    InstId moved = first_operation(m, k.inst, moves);
     if (!moved.valid() || m.operand_count(k.inst) != 1) continue;
     InstId from = in.origin(m.operand(k.inst, 0));
+    double seconds = k.seconds;
+    // A transposition that leaves the bytes where they are, and is a kernel all the same: the order is its wish.
+    if (const KernelCost* before = in.kernel(from);
+        before && m.operand_count(from) == 1 && all_operations(m, from, only_moves) && m.users(from).size() == 1) {
+      seconds += before->seconds;
+      const InstId wish = first_operation(m, from, [&](InstId i) { return m.op(i) == Opcode::Transpose; });
+      if (wish.valid()) moved = wish;
+      from = in.origin(m.operand(from, 0));
+    }
     if (m.op(from) != Opcode::Parameter || m.parent(from) != m.entry()) continue;
     ModuleFinding f;
-    f.kind = "transposed-parameter", f.inst = k.inst, f.others = {from}, f.seconds = k.seconds, f.odd = moved;
+    f.kind = "transposed-parameter", f.inst = k.inst, f.others = {from}, f.seconds = seconds, f.odd = moved;
     f.what = fmt::format("{} is transposed {}", in.in_words(from), runs_text(k.times));
     f.advice = "store it in the order in which it is read, or read it in the order in which it is stored";
     out.push_back(std::move(f));
@@ -256,20 +285,21 @@ std::vector<ModuleFinding> wide_products(const FindingsInput& in) {
   };
   std::vector<Wide> wide;
   for (const KernelCost& k : in.cost.kernels) {
-    InstId p = kernel_product(m, k.inst);
-    if (!p.valid()) continue;
-    const Shape &l = m.shape(m.operand(p, 0)), &r = m.shape(m.operand(p, 1));
-    if (!l.is_array() || !r.is_array()) continue;
-    all += k.cost.flops * k.times;
-    if (is_narrow(l.type) || is_narrow(r.type) || storage_bytes(l.type) == 1) narrow += k.cost.flops * k.times;
-    // An algorithm says what the product is made of, whatever its operands are.
-    if (l.type == ElementType::F32 && r.type == ElementType::F32 && !m.attrs(p).has(Attr::algorithm))
-      wide.push_back({&k, p});
+    for (InstId p : kernel_products(m, k.inst)) {
+      const Shape &l = m.shape(m.operand(p, 0)), &r = m.shape(m.operand(p, 1));
+      if (!l.is_array() || !r.is_array()) continue;
+      const double flops = k.cost.flops * k.times * (k.seconds > 0 ? product_seconds(m, k, p) / k.seconds : 1);
+      all += flops;
+      if (is_narrow(l.type) || is_narrow(r.type) || storage_bytes(l.type) == 1) narrow += flops;
+      // An algorithm says what the product is made of, whatever its operands are.
+      if (l.type == ElementType::F32 && r.type == ElementType::F32 && !m.attrs(p).has(Attr::algorithm))
+        wide.push_back({&k, p});
+    }
   }
   for (const Wide& w : wide) {
     if (!in.counts(w.kernel->seconds)) continue;
     ModuleFinding f;
-    f.inst = w.kernel->inst, f.seconds = w.kernel->seconds, f.odd = w.product;
+    f.inst = w.kernel->inst, f.seconds = product_seconds(m, *w.kernel, w.product), f.odd = w.product;
     InstId a = widened_from(in, m.operand(w.product, 0), f.inst), b = widened_from(in, m.operand(w.product, 1), f.inst);
     const std::string shapes = fmt::format("{} × {}", m.u().shape_text_plain(m.shape_id(m.operand(w.product, 0))),
                                            m.u().shape_text_plain(m.shape_id(m.operand(w.product, 1))));
@@ -299,8 +329,9 @@ std::vector<ModuleFinding> copies_at_loops(const FindingsInput& in) {
     for (InstId i : m.comp(c).order)
       if (m.alive(i) && m.op(i) == Opcode::While) bodies.insert(m.attrs(i).comp(Attr::body));
   std::vector<ModuleFinding> out;
+  constexpr double kLeastCopy = 1024;  // bytes: a loop's counter is the compiler's
   for (const KernelCost& k : in.cost.kernels) {
-    if (!in.counts(k.seconds)) continue;
+    if (!in.counts(k.seconds) || array_size(m, k.inst) < kLeastCopy) continue;
     auto plain_copy = [&](InstId i) {
       return m.op(i) == Opcode::Copy ? !moves_data(m, i) : m.op(i) == Opcode::Bitcast;
     };
@@ -483,7 +514,8 @@ std::vector<ModuleFinding> all_findings(const FindingsInput& in) {
   std::vector<ModuleFinding> out;
   for (auto find :
        {transposed_parameters, wide_products, copies_at_loops, unfused_chains, tiny_products, padded_products,
-        missing_donation, repeated_gathers, one_hot_products, constants_in_loops, single_readers}) {
+        missing_donation, repeated_gathers, one_hot_products, constants_in_loops, single_readers, sorts_for_a_few,
+        distances_by_differences, expanded_operands, products_without_state, retyped_state}) {
     std::vector<ModuleFinding> some = find(in);
     out.insert(out.end(), std::make_move_iterator(some.begin()), std::make_move_iterator(some.end()));
   }

@@ -15,8 +15,11 @@ struct FindingTried {
   std::string words;                      // what was changed, or why it was not tried
   double seconds = 0, seconds_after = 0;  // of one call, by the model or bound that both sides share
   double bytes = 0, bytes_after = 0;      // of memory that is allocated
+  double least_freed = 0;  // bytes that are worth the change, however small a part of all they are; 0: a part counts
   // Less time, or less memory, by what one may trust of such figures.
   bool helps() const;
+  // Made, compiled and of no use: the advice does not stand.
+  bool useless() const { return outcome == kCompiled && !helps(); }
 };
 
 struct ModuleFinding {
@@ -25,8 +28,8 @@ struct ModuleFinding {
   std::vector<InstId> others;    // what belongs to it
   std::vector<int64_t> results;  // of "missing-donation": the result that each of `others` could lend its memory to
   std::string what, advice;      // in words
-  // That what is odd costs in a call by the bound of its kernels, loops counted: the most that can be gained of that
-  // bound. 0: not counted in time.
+  // That what is odd costs in a call by the bound of its kernels, loops counted. No bound of the gain: what feeds or
+  // reads it may change, too. 0: not counted in time.
   double seconds = 0;
   double bytes = 0;          // of memory that would be free, where that is the cost; else 0
   InstId odd;                // the pad, copy, transposition or product itself; invalid: `inst`
@@ -89,6 +92,16 @@ std::vector<ModuleFinding> one_hot_products(const FindingsInput& in);
 std::vector<ModuleFinding> constants_in_loops(const FindingsInput& in);
 // What works element by element and is written for one reader of another kind.
 std::vector<ModuleFinding> single_readers(const FindingsInput& in);
+// Sorts of which a few of the first or the last are read.
+std::vector<ModuleFinding> sorts_for_a_few(const FindingsInput& in);
+// Sums of (a - b)² over all pairs of rows, which a product is most of.
+std::vector<ModuleFinding> distances_by_differences(const FindingsInput& in);
+// What is repeated in memory for a product that could do without.
+std::vector<ModuleFinding> expanded_operands(const FindingsInput& in);
+// Products in the body of a loop that take a step's part of what the loop does not change.
+std::vector<ModuleFinding> products_without_state(const FindingsInput& in);
+// Parameters that were given up, whose new value is of another type and cannot take their place.
+std::vector<ModuleFinding> retyped_state(const FindingsInput& in);
 // Where narrow values become f32 because they meet an f32 scalar, with all that is f32 behind it. Only the first stage
 // tells.
 std::vector<ModuleFinding> scalars_that_widen(const FindingsInput& in, Provenance& stages);

@@ -10,8 +10,30 @@ namespace {
 
 constexpr size_t kMostValues = 10000;  // that are looked at on the way to a parameter
 
+// Has the value all elements of the parameter, in another order?
+bool only_reorders(const Module& m, InstId value, InstId parameter) {
+  return m.operand_count(value) == 1 && m.shape(value).elements_count() == m.shape(parameter).elements_count() &&
+         all_operations(m, value, [&](InstId i) {
+           const Opcode op = m.op(i);
+           return op == Opcode::Transpose || op == Opcode::Copy || op == Opcode::Bitcast || op == Opcode::Reshape;
+         });
+}
+
+// Does the loop carry the parameter unchanged, for its body to read?
+bool hands_on(const FindingsInput& in, InstId loop, InstId parameter) {
+  const Module& m = in.m;
+  const CompId body = m.attrs(loop).comp(Attr::body);
+  const InstId state = m.comp(body).params[0];
+  for (InstId element : m.users(state))
+    if (m.op(element) == Opcode::GetTupleElement && in.origin(element) == parameter &&
+        std::any_of(m.users(element).begin(), m.users(element).end(), [&](InstId u) { return !m.is_root(u); }))
+      return true;
+  return false;
+}
+
 // Is the value made of the parameter element by element, as a state's new value is of the old one: a way of operands of
 // one shape?
+// A loop that reads the parameter in all its runs leaves no place for what it makes of it.
 bool made_of(const FindingsInput& in, InstId value, InstId parameter) {
   const Module& m = in.m;
   std::vector<InstId> list{in.origin(value)};
@@ -23,12 +45,14 @@ bool made_of(const FindingsInput& in, InstId value, InstId parameter) {
     auto go = [&](InstId o) {
       o = in.origin(o);
       const Shape& s = m.shape(o);
-      const bool state = s.is_array() ? s.dims == dims : m.op(o) == Opcode::Fusion || m.op(o) == Opcode::CustomCall;
+      const bool state = s.is_array() ? s.dims == dims || only_reorders(m, o, parameter)
+                                      : m.op(o) == Opcode::Fusion || m.op(o) == Opcode::CustomCall;
       if ((state || m.op(o) == Opcode::GetTupleElement) && seen.insert(o).second) list.push_back(o);
     };
     if (m.op(i) == Opcode::GetTupleElement && m.op(m.operand(i, 0)) == Opcode::While) {
       InstId init = m.operand(m.operand(i, 0), 0);
       const auto at = static_cast<size_t>(m.attrs(i).integer(Attr::index));
+      if (hands_on(in, m.operand(i, 0), parameter)) continue;
       if (m.op(init) == Opcode::Tuple && at < m.operand_count(init)) go(m.operand(init, at));
       continue;
     }
@@ -88,6 +112,37 @@ std::vector<ModuleFinding> missing_donation(const FindingsInput& in) {
                      f.others.size(), size_text(f.bytes), in.in_words(f.inst));
   f.advice = "if the caller does not read them afterwards: jax.jit(…, donate_argnums=…)";
   return {f};
+}
+
+std::vector<ModuleFinding> retyped_state(const FindingsInput& in) {
+  const Module& m = in.m;
+  const InstId root = m.comp(m.entry()).root;
+  std::set<int64_t> aliased, taken;
+  for (const AliasEntry& a : parse_aliases(m.config().input_output_alias))
+    aliased.insert(a.number), taken.insert(a.output.empty() ? 0 : a.output[0]);
+  std::vector<ModuleFinding> out;
+  for (int64_t number : donated_parameters(m)) {
+    if (aliased.contains(number) || number >= static_cast<int64_t>(m.comp(m.entry()).params.size())) continue;
+    const InstId p = m.comp(m.entry()).params[static_cast<size_t>(number)];
+    if (!m.shape(p).is_array() || m.op(root) != Opcode::Tuple) continue;
+    for (size_t k = 0; k < m.operand_count(root); ++k) {
+      const InstId result = m.operand(root, k);
+      const Shape &from = m.shape(p), &to = m.shape(result);
+      if (taken.contains(static_cast<int64_t>(k)) || !to.is_array() || to.dims != from.dims || to.type == from.type ||
+          !made_of(in, result, p))
+        continue;
+      taken.insert(static_cast<int64_t>(k));
+      ModuleFinding f;
+      f.kind = "retyped-state", f.inst = f.odd = in.origin(result), f.others = {p};
+      f.bytes = array_size(m, result);
+      f.what = fmt::format("{} is donated, but what is made of it is {}: it cannot take its place", in.in_words(p),
+                           m.u().shape_text_plain(m.shape_id(result)));
+      f.advice = fmt::format("give it back as {}: cast what is written into it, not the whole", type_name(from.type));
+      if (f.bytes >= 1024) out.push_back(std::move(f));
+      break;
+    }
+  }
+  return out;
 }
 
 void donation_with_copies(std::vector<ModuleFinding>* all) {

@@ -77,29 +77,46 @@ bool contracts_iota(const FindingsInput& in, InstId compare, InstId product) {
   return false;
 }
 
+// Seconds of the kernels that write rows of ones for this one alone: they go with it.
+double rows_alone(const FindingsInput& in, InstId kernel) {
+  const Module& m = in.m;
+  double out = 0;
+  for (InstId o : m.operands(kernel)) {
+    const InstId from = in.origin(o);
+    const KernelCost* cost = in.kernel(from);
+    if (!cost || !m.shape(from).is_array() || !one_hot_rows(in, from).valid()) continue;
+    const std::vector<InstId> all = readers(m, from);
+    if (std::all_of(all.begin(), all.end(), [&](InstId u) { return u == kernel; })) out += cost->seconds;
+  }
+  return out;
+}
+
 }  // namespace
 
 std::vector<ModuleFinding> one_hot_products(const FindingsInput& in) {
   const Module& m = in.m;
   std::vector<ModuleFinding> out;
-  for (const KernelCost& k : in.cost.kernels) {
-    const InstId product = kernel_product(m, k.inst);
-    if (!product.valid() || !in.counts(k.seconds) || m.operand_count(product) < 2) continue;
-    for (size_t side = 0; side < 2; ++side) {
-      const InstId compare = one_hot_rows(in, m.operand(product, side));
-      if (!compare.valid() || !contracts_iota(in, compare, product)) continue;
-      const InstId table = through_moves(in, m.operand(product, 1 - side), false);
-      ModuleFinding f;
-      f.kind = "one-hot-product", f.inst = k.inst, f.odd = product, f.others = {compare};
-      // A lookup reads the rows and writes them.
-      f.seconds = std::max(0.0, k.seconds - 2 * array_size(m, k.inst) * k.times / (in.device.memory_gb_s * 1e9));
-      f.what = fmt::format("this product takes rows of {} by multiplying with ones at their places ({}), {}",
-                           in.in_words(table), m.inst_name(compare), runs_text(k.times));
-      f.advice = "take the rows: table[indices] instead of one_hot(indices) @ table";
-      out.push_back(std::move(f));
-      break;
+  for (const KernelCost& k : in.cost.kernels)
+    for (InstId product : kernel_products(m, k.inst)) {
+      if (!in.counts(k.seconds) || m.operand_count(product) < 2) continue;
+      for (size_t side = 0; side < 2; ++side) {
+        const InstId compare = one_hot_rows(in, m.operand(product, side));
+        if (!compare.valid() || !contracts_iota(in, compare, product)) continue;
+        const InstId table = through_moves(in, m.operand(product, 1 - side), false);
+        ModuleFinding f;
+        f.kind = "one-hot-product", f.inst = k.inst, f.odd = product, f.others = {compare};
+        // A lookup reads the rows and writes them.
+        const InstId written = m.op(product) == Opcode::Dot ? product : k.inst;
+        f.seconds = std::max(
+            0.0, product_seconds(m, k, product) - 2 * array_size(m, written) * k.times / (in.device.memory_gb_s * 1e9));
+        f.seconds += rows_alone(in, k.inst);
+        f.what = fmt::format("this product takes rows of {} by multiplying with ones at their places ({}), {}",
+                             in.in_words(table), m.inst_name(compare), runs_text(k.times));
+        f.advice = "take the rows: table[indices] instead of one_hot(indices) @ table";
+        out.push_back(std::move(f));
+        break;
+      }
     }
-  }
   return worth_telling(in, std::move(out));
 }
 

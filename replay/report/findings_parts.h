@@ -12,6 +12,10 @@ namespace hlo {
 bool moves_data(const Module& m, InstId i);
 // The product that a kernel is, or is built around; library calls among them.
 InstId kernel_product(const Module& m, InstId kernel);
+// All of a kernel: a fusion of the CPU's may hold a chain of them.
+std::vector<InstId> kernel_products(const Module& m, InstId kernel);
+// The part of a kernel's time that one of its products has, by operations.
+double product_seconds(const Module& m, const KernelCost& kernel, InstId product);
 bool is_narrow(ElementType t);
 // Bytes of an array; 0 of what is none.
 double array_size(const Module& m, InstId i);

@@ -13,7 +13,7 @@ namespace hlo {
 std::vector<ModuleFinding> module_findings(const ModuleOverview& o, Provenance& stages);
 // Lines of the module as a table of its time shows them.
 UserFrames user_frames(const Module& m, const ModuleCost& cost);
-// `made by 0089 …after_splitk-rewriter of dot.66; gains 1.4 ms of the bound at most; not tried`.
+// `made by 0089 …after_splitk-rewriter of dot.66; costs 1.4 ms by its bound; not tried`.
 std::string evidence_text(const ModuleFinding& f);
 
 }  // namespace hlo

@@ -47,6 +47,9 @@ class Editing {
     if (f_.kind == "padded-product") return pad_evenly(words);
     if (f_.kind == "copy-at-loop") return donate_origin(words);
     if (f_.kind == "constant-in-loop") return constant_in_body(words);
+    for (const char* kind :
+         {"sort-for-a-few", "distances-by-differences", "expanded-operand", "product-in-loop", "retyped-state"})
+      if (f_.kind == kind) return "the program is to say it otherwise; no edit of the module is known that would";
     return "no change of the module is the advice";
   }
 
