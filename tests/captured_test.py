@@ -192,7 +192,7 @@ def several_processes(captured, tmp):
     expect("shards of two processes", code == 0 and answer["equal"] and answer["inputs_from"].endswith("of the first call, shards of 2 processes"), answer)
     shutil.rmtree(tmp / "ranks" / "process_1")
     code, answer = ask("exec", f"{one}:before_optimizations")
-    expect("a process whose folder is not there", code == 0 and "p0 not kept whole: drawn (seed 1)" in answer["inputs_from"], answer)
+    expect("a process whose folder is not there", code == 0 and "p0 not kept whole: random (seed 1)" in answer["inputs_from"], answer)
     arrays = next(one.glob("*.arguments.npz"))
     done = run(python, "-c", "import sys, numpy as np; a = dict(np.load(sys.argv[1])); del a['p1']; np.savez(sys.argv[1], **a)", arrays)
     code, answer = ask("exec", f"{one}:before_optimizations")

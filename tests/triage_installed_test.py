@@ -69,7 +69,7 @@ with tempfile.TemporaryDirectory() as directory:
         program.write_text(f"import jax, jax.numpy as jnp, numpy as np\njax.jit(lambda x: jnp.log(jnp.exp(x)))(np.array([89.0, 1.0], np.float32))\n{more}")
         done = subprocess.run([TOOL, "triage", "--json", "--", PYTHON, program], capture_output=True, text=True, env=environment, timeout=100)
         answer = json.loads(done.stdout) if done.stdout.startswith("{") else {"error": done.stderr}
-        expect(f"the arguments of a program: {name}", answer.get("verdict") == "contract" and answer["inputs"].startswith("arguments.jit__lambda"), json.dumps(answer)[:2000])
+        expect(f"the arguments of a program: {name}", answer.get("verdict") == "contract" and answer["inputs"].startswith("module_0000.jit__lambda.arguments.npz"), json.dumps(answer)[:2000])
     subprocess.run([TOOL, "capture", "-o", tmp / "captured", "--", PYTHON, program], capture_output=True, env=environment, timeout=100)
     done = subprocess.run([TOOL, "triage", tmp / "captured", "--json"], capture_output=True, text=True, env=environment, timeout=100)
     answer = json.loads(done.stdout) if done.stdout.startswith("{") else {"error": done.stderr}

@@ -219,7 +219,7 @@ void take_own_file(const Recording& r, const Module& first, const RunArgs& a, co
   if (whole)
     out.outputs = own_file(r, scratch, "results");
   else if (!missing.empty())
-    out.in_words += fmt::format("; {} not kept whole: drawn (seed {})", drawn, a.seed);
+    out.in_words += fmt::format("; {} not kept whole: random (seed {})", drawn, a.seed);
 }
 
 }  // namespace
@@ -246,11 +246,11 @@ KeptArguments kept_arguments(const Recording& r, const Module& first, const RunA
   }
   if (const std::string beside = file_of(r.folder, "inputs.npz"); !beside.empty()) {
     if (inputs_fit(a, first, beside, &why)) {
-      out.inputs = beside, out.in_words = "inputs.npz beside it";
+      out.inputs = beside, out.in_words = "inputs.npz next to it";
       out.outputs = file_of(r.folder, "outputs.npz");
       return out;
     }
-    out.misfit = fmt::format("inputs.npz beside it does not fit module {}: {}", r.module_name, why);
+    out.misfit = fmt::format("inputs.npz next to it does not fit module {}: {}", r.module_name, why);
   }
   for (const std::string& file : arguments_by_name(r, scratch)) {
     if (inputs_fit(a, first, file, &why)) {

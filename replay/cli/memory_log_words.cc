@@ -135,7 +135,7 @@ class JoiningLog {
                               modules_.size() == 1 ? "this module" : fmt::format("these {} modules", modules_.size()));
       if (print_ && !found.empty()) {
         if (found.size() > 1)
-          fmt::print("  {} allocations have that size; which one is meant is not told:\n", found.size());
+          fmt::print("  {} allocations have that size; which one is meant is not recorded:\n", found.size());
         for (size_t k = 0; k < found.size() && k < kShownCandidates; ++k) print_allocation(found[k]);
         if (found.size() > kShownCandidates) fmt::print("    … and {} more\n", found.size() - kShownCandidates);
         const bool one =
@@ -154,10 +154,10 @@ class JoiningLog {
                                    : fmt::format("no module here is called {}", c.module);
       if (print_ && !found.empty()) {
         if (found.size() > 1)
-          fmt::print("  {} modules need about as much; which one is meant is not told\n", found.size());
+          fmt::print("  {} modules need about as much; which one is meant is not recorded\n", found.size());
         for (size_t k : found)
           fmt::print("  {}: XLA wanted {} and came from {} to {}{}\n", module_words(k), bytes_words(c.limit),
-                     bytes_words(c.before), bytes_words(c.reached), c.module.empty() ? " (told by its size)" : "");
+                     bytes_words(c.before), bytes_words(c.reached), c.module.empty() ? " (known by its size)" : "");
         if (found.size() == 1) print_alive(found[0]);
       }
     } else {

@@ -174,7 +174,7 @@ class Comparing {
     if (std::all_of(out_.begin(), out_.end(), [](const auto& r) { return r.kind == "flag" || r.kind == "layout"; }))
       program();
     if (out_.empty()) explained();
-    if (out_.empty()) add("unknown", "nothing that is told differs", "", "");
+    if (out_.empty()) add("unknown", "nothing that is recorded differs", "", "");
     return std::move(out_);
   }
 

@@ -61,7 +61,7 @@ class Shown(unittest.TestCase):
         self.check(r.stages[0], "before_optimizations", "119")
         self.check(next(s for s in r.stages if s.changed), "→")
         self.check(r.diff(0, -1), "removed")
-        self.check(r.explain("fusion"), "made of")
+        self.check(r.explain("fusion"), "made from")
         self.check(r.cost(), "at least")
         self.check(r.memory(), "allocated")
         self.check(r.summary(), "line")

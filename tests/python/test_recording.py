@@ -76,7 +76,7 @@ class Recorded(unittest.TestCase):
     def test_explain(self):
         e = self.r.explain("fusion")
         self.assertEqual(e.name, "fusion")
-        self.assertIn("made of", " ".join(e.events["what"]))
+        self.assertIn("made from", " ".join(e.events["what"]))
         with self.assertRaises(hlo.UsageError):
             self.r.explain("nobody")
         with self.assertRaises(hlo.Error):
