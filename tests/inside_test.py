@@ -1054,6 +1054,41 @@ ENTRY e {
     j = named("an all-reduce is lost later", [whole, parts, missing], "t", header=four)
     expect("that too is called what it is", "an all-reduce is missing" in (j["partial_sums"] or ""), j["partial_sums"])
 
+    # A loop that makes large what rounding makes small: the logistic map, written in two ways. What one operation gives
+    # is named there all the same.
+    logistic = """state {
+  p = (s32[], f64[8]) parameter(0)
+  i = s32[] get-tuple-element(p), index=0
+  x = f64[8] get-tuple-element(p), index=1
+  one = s32[] constant(1)
+  n = s32[] add(i, one)
+  r = f64[] constant(3.9)
+  rs = f64[8] broadcast(r), dimensions={}
+  y = f64[8] multiply(rs, x)
+  WAY
+  ROOT t = (s32[], f64[8]) tuple(n, z)
+}
+less {
+  p = (s32[], f64[8]) parameter(0)
+  i = s32[] get-tuple-element(p), index=0
+  n = s32[] constant(120)
+  ROOT c = pred[] compare(i, n), direction=LT
+}
+ENTRY e {
+  a = f64[8] parameter(0)
+  s = f64[8] logistic(a)
+  zero = s32[] constant(0)
+  t = (s32[], f64[8]) tuple(zero, s)
+  w = (s32[], f64[8]) while(t), condition=less, body=state
+  g = f64[8] get-tuple-element(w), index=1
+  ROOT out = f64[8] OUT(g)
+}"""
+    one_way = logistic.replace("WAY", "o = f64[] constant(1)\n  os = f64[8] broadcast(o), dimensions={}\n  d = f64[8] subtract(os, x)\n  z = f64[8] multiply(y, d)")
+    other_way = logistic.replace("WAY", "q = f64[8] multiply(y, x)\n  z = f64[8] subtract(y, q)")
+    j, code = bisect([one_way.replace("OUT", "sine"), other_way.replace("OUT", "sine")])
+    expect("what rounding grows into accuses nobody", not j["found"] and j["unknown"] and "moves the results as far" in j["rounding"][0], j["verdict"])
+    named("behind such a loop", [one_way.replace("OUT", "sine"), one_way.replace("OUT", "cosine")], "out")
+
     # Inputs that tell nothing are said, and others taken.
     nan = "  x = f32[8,8] parameter(0)\n  l = f32[8,8] log(x)\n  s = f32[8,8] sine(l)\n  ROOT r = f32[8,8] add(s, l)"
     j = sound("NaN", [nan, nan])

@@ -66,8 +66,14 @@ Json FolderBisection::run(int* code, bool* reported) {
       so_far_.drop_bad();
       continue;
     }
+    if (b.outcome == Bisection::kFound && rounding_explains(b)) {
+      told_ = kept_, cuts_.insert(from + b.bad);
+      so_far_.drop_bad();
+      continue;
+    }
     add_part(all, b, from);
     if (all.outcome == Bisection::kFound) {
+      tell_amplified(&all);
       told_["order"] = so_far_.order();
       if (interrupted()) told_["stopped"] = ended_in_words(a_);
       *reported = true;
@@ -77,6 +83,7 @@ Json FolderBisection::run(int* code, bool* reported) {
     if (all.outcome == Bisection::kStopped || all.outcome == Bisection::kFirstBad) break;
     from = to;
   }
+  tell_amplified(&all);
   if (std::string told = elided_ ? elided_->told() : ""; !told.empty()) told_["elided"] = told;
   Json j =
       nothing(a_, all_, all, by_elements_ ? "chosen elements of its values are the stage's before" : in_words(judged_),

@@ -51,6 +51,8 @@ class FolderBisection {
   static Judgement held_against() { return {Verdict::kGood, "the stage that the others are held against"}; }
   Bisection search_all();
   Bisection own_types(const BisectOptions& options);
+  bool rounding_explains(const Bisection& b);
+  void tell_amplified(Bisection* all);
   const Session* with_arguments(std::vector<Value> arguments);
   const Session* other_inputs(int attempt);
   void take_kept();
@@ -75,6 +77,7 @@ class FolderBisection {
   std::vector<std::string> paths_;
   std::unique_ptr<Module> first_;
   std::unique_ptr<Session> session_;
+  std::map<size_t, Judgement> amplified_;  // stages that differ by rounding which the program makes large
   std::vector<std::unique_ptr<Session>> others_;
   std::unique_ptr<InsideSearch> inside_;
   std::unique_ptr<ElidedConstants> elided_;

@@ -6,6 +6,7 @@
 #include "ir/buffer.h"
 #include "ir/eval/inputs.h"
 #include "replay/cli/bisect_folder.h"
+#include "replay/judge/amplified.h"
 #include "replay/judge/inside/edges.h"
 #include "replay/judge/inside/inputs.h"
 #include "replay/os/interrupt.h"
@@ -81,6 +82,33 @@ Bisection FolderBisection::own_types(const BisectOptions& options) {
       all.outcome = Bisection::kAllGood, all.bad_ones.clear();
       return all;
     }
+  }
+}
+
+// Found by running the stages: is it no more than rounding may make of these numbers? The stages behind it are held
+// against it then. Where values in f64 differ it is unknown whether that is all.
+bool FolderBisection::rounding_explains(const Bisection& b) {
+  const bool own_inputs = !inside_ || inside_->attempt == 0;
+  if (!session_ || by_elements_ || a_.backend != "evaluator" || b.bad != b.good + 1 || !own_inputs) return false;
+  const std::unique_ptr<Module> good = row_.load(b.good), bad = row_.load(b.bad);
+  // One operation that gives another value of the same operands does so by more than rounding; a loop's trips add up.
+  if (inside_) {
+    const std::vector<InsideFinding>& findings = inside_->stages.at(b.bad).findings;
+    if (findings.empty() || findings[0].annotation) return false;
+    const InstId at = findings[0].after;
+    if (bad->op(at) != Opcode::While && (findings[0].trip <= 0 || !is_float(bad->shape(at).type))) return false;
+  }
+  const std::string words = amplified_rounding(*good, *bad, *session_, eval_options(a_), inside_ != nullptr);
+  if (words.empty()) return false;
+  amplified_[from_ + b.bad] = {inside_ ? Verdict::kUnknown : Verdict::kGood, words};
+  return true;
+}
+
+// In the answer, the stages that rounding explains.
+void FolderBisection::tell_amplified(Bisection* all) {
+  for (const auto& [k, j] : amplified_) {
+    all->judged[k] = j;
+    told_["rounding"].push_back(fmt::format("{}: {}", all_.labels[k], j.detail));
   }
 }
 

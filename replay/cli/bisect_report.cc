@@ -336,9 +336,8 @@ std::string worst_in_words(const Json& j) {
 std::string rounding_in_words(const Json& j) {
   std::string out;
   for (const Json& r : j["rounding"])
-    out +=
-        fmt::format("{}{}", out.empty() ? "; in the stages' own types rounding at a discontinuity, no fault: " : "; ",
-                    r.get<std::string>());
+    out += fmt::format("{}{}", out.empty() ? "; rounding at a discontinuity, or made large, is no fault: " : "; ",
+                       r.get<std::string>());
   return out;
 }
 
