@@ -52,6 +52,7 @@ class FolderBisection {
   Bisection search_all();
   Bisection own_types(const BisectOptions& options);
   bool rounding_explains(const Bisection& b);
+  bool same_in_own_types(const Module& good, const Module& bad, const InsideFinding& f) const;
   void tell_amplified(Bisection* all);
   const Session* with_arguments(std::vector<Value> arguments);
   const Session* other_inputs(int attempt);

@@ -122,6 +122,7 @@ class ByElements::Pair : public WholeStage {
   bool outputs_same(const ExprStage& now);
   std::vector<ExprId> near(ExprId e, InstId by, const ExprSet& leaves);
   bool comparable(ExprId e, ExprId with) const;
+  bool other_top_k(ExprId a, ExprId b, const ExprSet& cut) const;
   // What `e` is made of that the stage before has. False where it rests on something that it has not and that has no
   // elements of its own.
   bool known_leaves(ExprId e, ExprSet* out);

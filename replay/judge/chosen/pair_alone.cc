@@ -478,7 +478,7 @@ bool ByElements::Pair::tells_apart(const Set& now, const Set& before, bool drawn
 // What is dear is drawn: it is another value wherever these are, positive or not.
 bool ByElements::Pair::differs_at_elements(ExprId e, ExprId before, ElementsFinding* told) {
   const Set cut = taken_apart({e, before}, true);
-  if (large_constants(e, cut) != large_constants(before, cut)) return false;
+  if (large_constants(e, cut) != large_constants(before, cut) || other_top_k(e, before, cut)) return false;
   const Dims dims = shape_of(e).dims;
   const std::vector<int64_t> at = sampled_indices(dims, s_.options.samples, e);
   for (const Draw how : {Draw::kMixed, Draw::kPositive}) {

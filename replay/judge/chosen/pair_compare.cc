@@ -431,7 +431,8 @@ ByElements::Pair::Answer ByElements::Pair::compare(ExprId e, const std::vector<E
     ended_ = over_first && !(divided_ && level < kLevelsOfJoined);
     if (ended_) return Answer::kUnsure;
   }
-  if (!untied_all || (last == Answer::kDiffers && other_leaves(e, with[0], at, cut))) return Answer::kUnsure;
+  if (!untied_all || (last == Answer::kDiffers && (other_leaves(e, with[0], at, cut) || other_top_k(e, with[0], cut))))
+    return Answer::kUnsure;
   if (last == Answer::kDiffers) {
     std::vector<ExprId> on(used.begin(), used.end());
     std::sort(on.begin(), on.end());
@@ -439,6 +440,28 @@ ByElements::Pair::Answer ByElements::Pair::compare(ExprId e, const std::vector<E
       told->rests_on += fmt::format("{}{}", k ? ", " : "", name(on[k]));
   }
   return last;
+}
+
+// Is one of them alone made of the sort, or of the call, that the other one's first elements come from?
+bool ByElements::Pair::other_top_k(ExprId a, ExprId b, const Set& cut) const {
+  auto sorts = [&](ExprId e) {
+    const Expr& x = s_.all[e];
+    if (x.kind != Expr::kOperation) return false;
+    const Opcode op = x.m->op(x.inst);
+    if (op == Opcode::TopK || op == Opcode::Sort) return true;
+    const std::string_view target = x.m->u().text(x.m->attrs(x.inst).text(Attr::custom_call_target));
+    return op == Opcode::CustomCall && target.find("TopK") != std::string_view::npos;
+  };
+  auto of = [&](ExprId from) {
+    std::set<ExprId> out;
+    bool call = false;
+    for (ExprId e : reached({from}, cut))
+      for (ExprId o : s_.all[e].operands)
+        if (sorts(o)) out.insert(o), call |= s_.all[o].m->op(s_.all[o].inst) != Opcode::Sort;
+    return std::pair(std::move(out), call);
+  };
+  const auto now = of(a), before = of(b);
+  return (now.second || before.second) && now.first != before.first;
 }
 
 // Besides `anywhere`: where the operations that they are do something.
