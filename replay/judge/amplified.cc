@@ -53,7 +53,7 @@ Apart apart(const Numbers& a, const Numbers& b) {
   return out;
 }
 
-Leaves run(const Module& m, const Session& session, EvalOptions options, bool wide) {
+Leaves run(const Module& m, const Session& session, const EvalOptions& options, bool wide) {
   return numbers_of(m.u(), session.run(m, *find_executor("evaluator"), options, 1, wide));
 }
 
