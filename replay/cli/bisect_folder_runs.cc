@@ -15,6 +15,14 @@
 namespace hlo {
 namespace {
 
+// Does what it applies look at the bits of numbers?
+bool goes_by_bits(const Module& m, InstId sort) {
+  for (CompId c : m.called(sort))
+    for (InstId i : m.post_order(c))
+      if (m.op(i) == Opcode::BitcastConvert) return true;
+  return false;
+}
+
 // Modules larger than that are looked at with one set of inputs.
 constexpr int64_t kLargestSecondLook = int64_t{64} << 20;
 
@@ -116,13 +124,20 @@ bool FolderBisection::same_in_own_types(const Module& good, const Module& bad, c
 bool FolderBisection::rounding_explains(const Bisection& b) {
   const bool own_inputs = !inside_ || inside_->attempt == 0;
   if (!session_ || by_elements_ || a_.backend != "evaluator" || b.bad != b.good + 1 || !own_inputs) return false;
-  const std::unique_ptr<Module> good = row_.load(b.good), bad = row_.load(b.bad);
+  std::unique_ptr<Module> good, bad;
+  try {
+    good = row_.load(b.good), bad = row_.load(b.bad);
+  } catch (const Failure&) {  // bad for what it is
+    return false;
+  }
   // One operation that gives another value of the same operands does so by more than rounding; a loop's trips add up.
   if (inside_) {
     const std::vector<InsideFinding>& findings = inside_->stages.at(b.bad).findings;
     if (findings.empty() || findings[0].annotation) return false;
     const InstId at = findings[0].after;
-    if (bad->op(at) == Opcode::Sort && findings[0].before.valid() && same_in_own_types(*good, *bad, findings[0])) {
+    const InstId was = findings[0].before;
+    if (bad->op(at) == Opcode::Sort && was.valid() && goes_by_bits(*bad, at) != goes_by_bits(*good, was) &&
+        same_in_own_types(*good, *bad, findings[0])) {
       amplified_[from_ + b.bad] = {
           Verdict::kUnknown, fmt::format("{} has another order in f64 alone: in the stages' own types it is the same",
                                          bad->inst_name(at))};
