@@ -1087,6 +1087,8 @@ ENTRY e {
     other_way = logistic.replace("WAY", "q = f64[8] multiply(y, x)\n  z = f64[8] subtract(y, q)")
     j, code = bisect([one_way.replace("OUT", "sine"), other_way.replace("OUT", "sine")])
     expect("what rounding grows into accuses nobody", not j["found"] and j["unknown"] and "moves the results as far" in j["rounding"][0], j["verdict"])
+    j, code = bisect([one_way.replace("OUT", "sine"), other_way.replace("OUT", "sine")], "--outputs-only")
+    expect("nor is it called good where f64 was not asked", code == 2 and not j["found"] and len(j["unknown"]) == 1, j["verdict"])
     named("behind such a loop", [one_way.replace("OUT", "sine"), one_way.replace("OUT", "cosine")], "out")
 
     # Inputs that tell nothing are said, and others taken.

@@ -105,7 +105,7 @@ size_t FolderBisection::begin_part(size_t from) {
   if (auto cut = cuts_.upper_bound(from); cut != cuts_.end()) to = std::min(to, *cut);
   from_ = from, kept_ = told_;
   row_ = stages_between(all_, from, to);
-  session_.reset(), inside_.reset(), others_.clear(), elements_finding_.reset();
+  session_.reset(), inside_.reset(), others_.clear(), elements_finding_.reset(), wide_agrees_ = false;
   first_ = row_.load(0);
   return to;
 }

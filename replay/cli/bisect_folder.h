@@ -78,6 +78,7 @@ class FolderBisection {
   std::vector<std::string> paths_;
   std::unique_ptr<Module> first_;
   std::unique_ptr<Session> session_;
+  bool wide_agrees_ = false;               // in this part: all values are the same in f64
   std::map<size_t, Judgement> amplified_;  // stages that differ by rounding which the program makes large
   std::vector<std::unique_ptr<Session>> others_;
   std::unique_ptr<InsideSearch> inside_;

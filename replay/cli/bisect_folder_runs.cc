@@ -59,6 +59,7 @@ Bisection FolderBisection::search_all() {
 // In the types that the stages have, where all is the same in f64: the first stage that differs, unless it does so by
 // rounding through a discontinuity alone; the stages behind it are held against that one then.
 Bisection FolderBisection::own_types(const BisectOptions& options) {
+  wide_agrees_ = true;
   Bisection all;
   std::vector<std::unique_ptr<Module>> bases;  // that stages are held against, the last one now
   for (size_t from = 0;;) {
@@ -120,7 +121,7 @@ bool FolderBisection::same_in_own_types(const Module& good, const Module& bad, c
 }
 
 // Found by running the stages: is it no more than rounding may make of these numbers? The stages behind it are held
-// against it then. Where values in f64 differ it is unknown whether that is all.
+// against it then. Unless all is the same in f64 it is unknown whether that is all.
 bool FolderBisection::rounding_explains(const Bisection& b) {
   const bool own_inputs = !inside_ || inside_->attempt == 0;
   if (!session_ || by_elements_ || a_.backend != "evaluator" || b.bad != b.good + 1 || !own_inputs) return false;
@@ -147,7 +148,7 @@ bool FolderBisection::rounding_explains(const Bisection& b) {
   }
   const std::string words = amplified_rounding(*good, *bad, *session_, eval_options(a_), inside_ != nullptr);
   if (words.empty()) return false;
-  amplified_[from_ + b.bad] = {inside_ ? Verdict::kUnknown : Verdict::kGood, words};
+  amplified_[from_ + b.bad] = {wide_agrees_ ? Verdict::kGood : Verdict::kUnknown, words};
   return true;
 }
 

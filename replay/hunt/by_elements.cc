@@ -30,7 +30,7 @@ Verdict judged_against(const Candidates& row, const ElementsOptions& elements, s
   try {
     judge.first(*row.load(before));
     return judge.next(*row.load(k)).verdict;
-  } catch (const std::exception&) {
+  } catch (const Failure&) {
     return Verdict::kUnknown;
   }
 }
