@@ -99,10 +99,10 @@ void ChosenElements::Run::afford(int64_t elements) {
   fail(FailureKind::kUnsupported, "over budget: more than {} elements", most_here_);
 }
 
-void ChosenElements::Run::seen(ExprId e, bool* no, bool* yes) const {
+void ChosenElements::Run::count_sides(ExprId e, int64_t* no, int64_t* yes) const {
   const auto at = known_.find(e);
   if (at == known_.end()) return;
-  for (int64_t k = 0; k < at->second.size(); ++k) *(*at->second.value(k, 1) ? yes : no) = true;
+  for (int64_t k = 0; k < at->second.size(); ++k) ++*(*at->second.value(k, 1) ? yes : no);
 }
 
 void ChosenElements::Run::limit(int64_t more) {
@@ -277,7 +277,7 @@ ChosenElements::ChosenElements(ChosenElements&&) noexcept = default;
 std::vector<char> ChosenElements::at(ExprId e, std::span<const int64_t> indices) { return run_->at(e, indices); }
 const std::unordered_map<ExprId, std::string>& ChosenElements::uninterpreted() const { return run_->uninterpreted; }
 int64_t ChosenElements::evaluated() const { return run_->evaluated; }
-void ChosenElements::seen(ExprId e, bool* no, bool* yes) const { run_->seen(e, no, yes); }
+void ChosenElements::count_sides(ExprId e, int64_t* no, int64_t* yes) const { run_->count_sides(e, no, yes); }
 void ChosenElements::limit(int64_t more) { run_->limit(more); }
 
 }  // namespace hlo

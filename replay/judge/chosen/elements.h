@@ -42,8 +42,8 @@ class ChosenElements {
   // Leaves that were asked for and are none by their kind or by `cut`: operations that could not be evaluated, and why.
   const std::unordered_map<ExprId, std::string>& uninterpreted() const;
   int64_t evaluated() const;  // elements, so far
-  // Of what was evaluated of it: is an element false, is one true?
-  void seen(ExprId e, bool* no, bool* yes) const;
+  // Adds how many elements of what was evaluated of it are false, and how many are true.
+  void count_sides(ExprId e, int64_t* no, int64_t* yes) const;
   // From here on no more than that many are evaluated, however many were. What went over budget before may be tried.
   void limit(int64_t more);
 

@@ -34,7 +34,7 @@ class ChosenElements::Run : public ElementSource {
   }
   void afford(int64_t elements) override;
   void limit(int64_t more);
-  void seen(ExprId e, bool* no, bool* yes) const;
+  void count_sides(ExprId e, int64_t* no, int64_t* yes) const;
   const Options& options() const override { return options_; }
 
   std::unordered_map<ExprId, std::string> uninterpreted;

@@ -179,14 +179,15 @@ class ByElements::Pair : public WholeStage {
   // Of sums too long to be made: are their terms the same?
   bool same_terms(ExprId e, ExprId with);
   const Shape& shape_of(ExprId e) const { return wide_->u()[s_.all[e].shape]; }
-  // What chooses between values, and which of its sides was seen.
+  // What chooses between values, or hides one, and which of its sides was seen.
   struct Masks {
     std::vector<ExprId> of;
-    std::vector<std::pair<bool, bool>> seen;
+    std::vector<std::pair<int64_t, int64_t>> seen;  // elements that are false, and that are true
     void note(const ChosenElements& elements);
-    bool both() const;  // of each that was looked at
+    bool both() const;  // often enough, of each that was looked at
   };
-  Masks masks_of(ExprId a, ExprId b, const ExprSet& cut);
+  // Operands of logical operations; with `choices`, what branches and selects go by, too.
+  Masks masks_of(ExprId a, ExprId b, const ExprSet& cut, bool choices);
   struct Sampled {
     std::vector<double> values;
     bool sure = true;
@@ -197,6 +198,7 @@ class ByElements::Pair : public WholeStage {
   DrawnNear constants_of(ExprId a, ExprId b, const ExprSet& cut) const;
   // Do they agree about constants, too, that they are made of?
   bool alike_near(ExprId a, ExprId b, std::span<const int64_t> at, const ExprSet& cut, bool* over, Masks* masks);
+  bool alike_masked(ExprId a, ExprId b, std::span<const int64_t> at, const ExprSet& cut, bool* over, Masks* masks);
   // False where it is over budget: the evaluation is of no more use then.
   bool sample(ChosenElements& elements, ExprId e, std::span<const int64_t> at, Sampled* out);
   static bool tells(const Sampled& a, const Sampled& b);

@@ -33,6 +33,10 @@ constexpr int kLevelsOfJoined = 3;
 constexpr size_t kMostTies = 200;
 // Draws in which each leaf has a magnitude of its own, where a constant may make one small.
 constexpr int64_t kScaledTurns = 2;
+// Draws more, at most, where a mask was seen on one side alone.
+constexpr int64_t kMaskTurns = 24;
+// Elements of either side of a mask: what is seldom seen is told apart seldom, too.
+constexpr int64_t kSeenSides = 4;
 // Numbers that are enough, where half of them are different ones, to tell a value by nothing else.
 constexpr size_t kTelling = 16;
 // Constants of more elements are `{...}` in XLA's dumps (xla/hlo/ir/hlo_print_options.h).
@@ -314,13 +318,16 @@ bool ByElements::Pair::alike_near(ExprId a, ExprId b, std::span<const int64_t> a
   return true;
 }
 
-ByElements::Pair::Masks ByElements::Pair::masks_of(ExprId a, ExprId b, const Set& cut) {
+ByElements::Pair::Masks ByElements::Pair::masks_of(ExprId a, ExprId b, const Set& cut, bool choices) {
   Set chosen;
   for (ExprId e : reached({a, b}, cut)) {
     const Expr& x = s_.all[e];
-    const bool chooses = x.kind == Expr::kBranch || (x.kind == Expr::kOperation && x.m->op(x.inst) == Opcode::Select);
-    if (chooses && shape_of(x.operands[0]).type == ElementType::Pred && !s_.is_fixed(x.operands[0]))
-      chosen.insert(x.operands[0]);
+    const Opcode op = x.kind == Expr::kOperation ? x.m->op(x.inst) : Opcode::Tuple;
+    const bool hides = op == Opcode::And || op == Opcode::Or;
+    const bool chooses = choices && (x.kind == Expr::kBranch || op == Opcode::Select);
+    for (size_t k = 0; k < (hides ? x.operands.size() : chooses ? 1 : 0); ++k)
+      if (shape_of(x.operands[k]).type == ElementType::Pred && !s_.is_fixed(x.operands[k]))
+        chosen.insert(x.operands[k]);
   }
   Masks out;
   out.of.assign(chosen.begin(), chosen.end());
@@ -329,11 +336,32 @@ ByElements::Pair::Masks ByElements::Pair::masks_of(ExprId a, ExprId b, const Set
 }
 
 void ByElements::Pair::Masks::note(const ChosenElements& elements) {
-  for (size_t k = 0; k < of.size(); ++k) elements.seen(of[k], &seen[k].first, &seen[k].second);
+  for (size_t k = 0; k < of.size(); ++k) elements.count_sides(of[k], &seen[k].first, &seen[k].second);
 }
 
 bool ByElements::Pair::Masks::both() const {
-  return std::all_of(seen.begin(), seen.end(), [](const auto& s) { return s.first == s.second; });
+  return std::all_of(seen.begin(), seen.end(), [](const auto& s) {
+    return s.first + s.second == 0 || std::min(s.first, s.second) >= kSeenSides;
+  });
+}
+
+// Both sides of masks that constants and magnitudes did not show, by further draws.
+bool ByElements::Pair::alike_masked(ExprId a, ExprId b, std::span<const int64_t> at, const Set& cut, bool* over,
+                                    Masks* masks) {
+  DrawnNear turns;
+  for (turns.turn = 1; turns.turn <= kMaskTurns && !masks->both(); ++turns.turn) {
+    Set used;
+    ChosenElements elements = evaluation(cut, turns.turn % 2 ? Draw::kMixed : Draw::kPositive, &used, &turns);
+    Sampled x, y;
+    size_t where = 0;
+    if (!sample(elements, a, at, &x) || !sample(elements, b, at, &y)) {
+      *over = true;
+      return false;
+    }
+    if (!alike(x, y, &where)) return false;
+    if (all_finite(x)) masks->note(elements);
+  }
+  return masks->both();
 }
 
 // Could another value be alike by chance? Masks, zeros, small integers are.
@@ -413,11 +441,11 @@ ByElements::Pair::Answer ByElements::Pair::compare(ExprId e, const std::vector<E
         told->was = was.values[where], told->is = now[d].values[where];
       }
       if (alike_all && (c != with[0] || !named)) alike_all = tells(now[0], now[1]) && reads_all(c, at, cut, own);
-      // Further down, a side that is never taken says nothing.
-      Masks masks = alike_all && level ? masks_of(e, c, cut) : Masks();
+      // What a mask hides was not compared, nor, further down, a side that is never taken.
+      Masks masks = alike_all ? masks_of(e, c, cut, level > 0) : Masks();
       for (int d = 0; d < 2; ++d)
         if (all_finite(now[d])) masks.note(elements[d]);  // no number is neither less nor not
-      if (alike_all) alike_all = alike_near(e, c, at, cut, &over, &masks) && masks.both();
+      alike_all = alike_all && alike_near(e, c, at, cut, &over, &masks) && alike_masked(e, c, at, cut, &over, &masks);
       if (alike_all) {
         saw(e, with, at);
         *same = c;
