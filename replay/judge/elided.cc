@@ -4,6 +4,7 @@
 #include <numeric>
 #include <optional>
 #include <set>
+#include <unordered_map>
 
 #include "ir/eval/evaluator.h"
 #include "ir/literal.h"
@@ -65,6 +66,24 @@ class ConstantValues {
     std::optional<KnownConstant> out = compute(i, depth);
     seen_[i] = out;
     return out;
+  }
+
+  // Can it rest on an elided constant? Asked before of(), which may fill arrays of gigabytes.
+  bool may_be_made_up(InstId i, int depth = 0) {
+    if (depth > 200) return true;
+    if (auto at = made_up_.find(i); at != made_up_.end()) return at->second;
+    made_up_[i] = false;
+    bool out = false;
+    if (m_.op(i) == Opcode::Constant) {
+      const auto at = names_.find(m_.inst_name(i));
+      out = at != names_.end() && !at->second.bases.empty();
+    } else if (m_.op(i) == Opcode::Parameter || m_.op(i) == Opcode::GetTupleElement) {
+      const InstId source = source_of(i, depth);
+      out = source.valid() && source != i && may_be_made_up(source, depth + 1);
+    } else {
+      for (InstId o : m_.operands(i)) out = out || may_be_made_up(o, depth + 1);
+    }
+    return made_up_[i] = out;
   }
 
  private:
@@ -138,6 +157,7 @@ class ConstantValues {
   Evaluator evaluator_;
   std::vector<std::vector<InstId>> callers_;
   std::map<InstId, std::optional<KnownConstant>> seen_;
+  std::unordered_map<InstId, bool> made_up_;
 };
 
 }  // namespace
@@ -178,6 +198,7 @@ class ElidedConstants::Follower {
       for (InstId i : now->live_order(c)) {
         if (counts_or_repeats(*now, i)) {
           for (InstId was : users.read_before(i)) {
+            if (!values.may_be_made_up(was)) continue;
             const std::optional<KnownConstant> read = values.of(was);
             if (!read || read->bases.empty() || before->op(was) == now->op(i)) continue;
             begin_anew(bad, fmt::format("{} stands in the place of {}, which an elided constant makes and whose values "
@@ -199,6 +220,7 @@ class ElidedConstants::Follower {
           return true;
         }
         for (InstId was : users.read_before(i)) {
+          if (!values.may_be_made_up(was)) continue;
           const std::optional<KnownConstant> read = values.of(was);
           if (!read || read->bases.empty()) continue;
           if (same_bytes(read->value, value_of_literal(now->u(), now->literal_id(i)))) continue;

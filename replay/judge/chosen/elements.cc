@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <numeric>
 #include <utility>
 
 #include "ir/literal.h"
@@ -22,13 +23,32 @@ void add_leaf_shapes(const Universe& u, ShapeId id, std::vector<ShapeId>* to) {
 }
 
 namespace {
+// By digits of eleven bits, the last one first: what `std::sort` does of millions takes several times as long.
+void sort_by_digits(std::vector<int64_t>& list, int64_t first, uint64_t range) {
+  constexpr size_t kBits = 11;
+  std::vector<int64_t> other(list.size());
+  for (size_t shift = 0; shift < std::bit_width(range); shift += kBits) {
+    auto digit = [&](int64_t i) { return (static_cast<uint64_t>(i - first) >> shift) & ((1u << kBits) - 1); };
+    std::vector<size_t> at((1u << kBits) + 1, 0);
+    for (int64_t i : list) ++at[digit(i) + 1];
+    std::partial_sum(at.begin(), at.end(), at.begin());
+    for (int64_t i : list) other[at[digit(i)]++] = i;
+    list.swap(other);
+  }
+}
+
 // In ascending order, each once.
 void sort_once(std::vector<int64_t>& list) {
+  constexpr size_t kFew = 64, kMany = 1 << 13;
+  constexpr uint64_t kSparse = 8;  // words looked through for one element
   const auto [low, high] = std::minmax_element(list.begin(), list.end());
   const int64_t first = *low;
   const auto range = static_cast<uint64_t>(*high - first) + 1;
-  if (list.size() < 64 || range / 64 > list.size()) {
-    std::sort(list.begin(), list.end());
+  if (list.size() < kFew || range / 64 / kSparse > list.size()) {
+    if (list.size() < kMany)
+      std::sort(list.begin(), list.end());
+    else
+      sort_by_digits(list, first, range);
     list.erase(std::unique(list.begin(), list.end()), list.end());
     return;
   }
