@@ -2,12 +2,17 @@
 # Makes the page's engine that stands in the sources (viewer/engine/made) new: tests/dev/engine_made.sh [--again | --compare]
 # Does nothing where it is of these sources already; --again makes it all the same, --compare leaves it alone and says
 # whether the same bytes come out (exit 1 where not). Takes emscripten (tests/dev/setup.sh engine) and a tree of its own,
-# build-engine. inputs.sha256 names each file that a compiler read, as `sha256sum -c` takes it.
+# build-engine (--compare: build-engine-again, from nothing). inputs.sha256 names each file that a compiler read, as `sha256sum -c` takes it.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 made=viewer/engine/made
 case "${1:-}" in '' | --again | --compare) ;; *) echo "error: --again or --compare" >&2; exit 2 ;; esac
 tree=build-engine
+if [ "${1:-}" = --compare ]; then  # from nothing, in another folder
+  tree=build-engine-again
+  rm -rf $tree
+  export CCACHE_DISABLE=1
+fi
 bash tests/dev/setup.sh engine
 cmake -S . -B $tree -G Ninja -DHLO_UNITY=ON -DHLO_ENGINE=ON -DENGINE_OPTIMIZE=-O2 >/dev/null
 if [ -z "${1:-}" ] && [ -f $made/inputs.sha256 ]; then

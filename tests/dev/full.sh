@@ -28,7 +28,7 @@ ordinary() { # targets…
 }
 part_engine() {
   bash tests/dev/engine_made.sh --compare && bash tests/dev/setup.sh browser && ordinary hlo-replay engine_ask &&
-    python3 tests/engine_wasm_test.py build/tests/engine_ask build-engine/engine . same hostile values all
+    python3 tests/engine_wasm_test.py build/tests/engine_ask build-engine-again/engine . same hostile values all
 }
 part_wheel() { nice python3 python/build_wheel.py; }
 with_wheel() { # SCRIPT WHEEL, which is built where there is none
