@@ -25,7 +25,7 @@ import wheel_symbols
 ROOT = wheel_parts.ROOT
 MOST_BYTES = 60_000_000
 # Their licences travel, too.
-COMPILED_IN = ["llvm-19-dev", "nlohmann-json3-dev", "libcli11-dev", "libdtl-dev", "libjs-codemirror", "emscripten",
+COMPILED_IN = ["llvm-19-dev", "nlohmann-json3-dev", "libcli11-dev", "libdtl-dev", "libjs-codemirror",
                "libfmt-dev", "libprotobuf-dev", "libzip-dev", "libzstd-dev", "zlib1g-dev", "libstdc++-12-dev"]
 
 
@@ -45,6 +45,7 @@ def complete(wheel, strip="strip"):
     licences = info / "licenses"
     licences.mkdir(exist_ok=True)
     shutil.copy(ROOT / "LICENSE", licences)
+    shutil.copy(ROOT / "viewer" / "engine" / "made" / "emscripten.copyright", licences / "emscripten.txt")
     for package in COMPILED_IN:
         shutil.copy(pathlib.Path("/usr/share/doc", package, "copyright"), licences / f"{package}.txt")
     fields, body = (info / "METADATA").read_text().rstrip("\n") + "\n", (ROOT / "README.md").read_text()
@@ -52,8 +53,8 @@ def complete(wheel, strip="strip"):
     (info / "METADATA").write_text(f"{fields}Description-Content-Type: text/markdown\n\n{body}")
 
 
-def configured(machine, build):
-    """CMake's definitions for the wheel of that machine; `build`: the folder of this machine's tree."""
+def configured(machine):
+    """CMake's definitions for the wheel of that machine."""
     defined = {"HLO_PYTHON_STABLE_HEADERS": ";".join(map(str, stable_headers(machine))),
                "HLO_OLDER_GLIBC": wheel_parts.older_glibc(machine)}
     if machine == os.uname().machine:
@@ -69,13 +70,13 @@ def configured(machine, build):
             "HLO_PYTHON_HEADERS": f"{root}/usr/include/python3.11;{root}/usr/include",
             "HLO_PYTHON_SUFFIX": f".cpython-311-{triplet}.so", "Python_EXECUTABLE": ROOT / "build" / "venv" / "bin" / "python",
             "HLO_PYTHON": "ON", "HLO_SHARED_COMMAND": "ON", "HLO_STATIC_LLVM": "ON", "HLO_UNITY": "ON", "HLO_LINES": "OFF",
-            "HLO_ENGINE_MADE": build / "tree" / "engine", "SKBUILD": "ON", "CMAKE_BUILD_TYPE": "RelWithDebInfo"}
+            "SKBUILD": "ON", "CMAKE_BUILD_TYPE": "RelWithDebInfo"}
 
 
 def cross_built(machine, build, unpacked):
     """Replaces the binaries in an unpacked wheel of this machine by those for another, and its tag."""
     tree = build / f"tree-{machine}"
-    defined = configured(machine, build)
+    defined = configured(machine)
     subprocess.run(["cmake", "-S", ROOT, "-B", tree, "-G", "Ninja", *(f"-D{name}={value}" for name, value in defined.items())],
                    check=True, stdout=subprocess.DEVNULL)
     subprocess.run(["cmake", "--build", tree, "--target", "hlo_python", "-j2"], check=True)
@@ -95,7 +96,7 @@ def main():
     parser.add_argument("--machine", choices=sorted(wheel_parts.DEBIAN), default=os.uname().machine, help="whose wheel")
     args = parser.parse_args()
     folder, out, here = args.build.resolve(), args.out.resolve(), os.uname().machine
-    subprocess.run(["bash", ROOT / "tests" / "dev" / "setup.sh", "python", "engine",
+    subprocess.run(["bash", ROOT / "tests" / "dev" / "setup.sh", "python",
                     *([args.machine] if args.machine != here else [])], check=True)
     tag = f"py3-none-manylinux_{'_'.join(map(str, wheel_symbols.GLIBC))}_{here}"
     made = folder / "made"
@@ -103,7 +104,7 @@ def main():
     made.mkdir(parents=True)
     out.mkdir(parents=True, exist_ok=True)
     python = ROOT / "build" / "venv" / "bin" / "python"
-    defined = configured(here, folder)
+    defined = configured(here)
     subprocess.run([python, "-m", "pip", "wheel", "-q", "--disable-pip-version-check", "--no-deps", "--wheel-dir", made,
                     "-C", f"build-dir={folder / 'tree'}", "-C", f"wheel.tags={tag}",
                     *(word for name, value in defined.items() for word in ("-C", f"cmake.define.{name}={value}")),

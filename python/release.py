@@ -3,8 +3,8 @@
 
 Wheels, a source archive that pip builds, docs as a site, a Dockerfile, SHA256SUMS and what CHANGELOG.md says of the
 version. Refuses, by name, what is not committed, a version that CHANGELOG.md does not have or calls unreleased, a tag
-that is there already, a machine whose wheel cannot be built here. --rehearsal makes the folder all the same, from what
-is committed, and says what a release would be refused for.
+that is there already, an engine of the page that is older than its sources, a machine whose wheel cannot be built
+here. --rehearsal makes the folder all the same, from what is committed, and says what a release would be refused for.
 """
 import argparse
 import gzip
@@ -48,6 +48,9 @@ def refusals(of):
         yield f"CHANGELOG.md says nothing of {of}"
     if git("status", "--porcelain", "--untracked-files=no"):
         yield "there are changes that are not committed"
+    made = subprocess.run(["sha256sum", "--check", "--quiet", "viewer/engine/made/inputs.sha256"], cwd=ROOT, capture_output=True, text=True, check=False)
+    if made.returncode:
+        yield f"the page's engine is older than {made.stdout.partition(':')[0]}: bash tests/dev/engine_made.sh"
     if git("tag", "--list", f"v{of}").strip():
         yield f"there is a tag v{of} already"
 
@@ -65,14 +68,13 @@ def metadata(of):
 
 
 def from_the_root():
-    """python/pyproject.toml as it has to be at the root; without the page's engine, which takes emscripten."""
+    """python/pyproject.toml as it has to be at the root."""
     text = (ROOT / "python" / "pyproject.toml").read_text()
     first = text.splitlines()[0]
     for was, is_now in ((first, "# Made by python/release.py. `bash tests/dev/setup.sh` installs what a build needs, on Debian 12."),
                         ('requires-python = ">=3.9" # before 3.11 the command alone: hlo_replay/__init__.py',
                          'requires-python = ">=3.11"'),
                         ('cmake.source-dir = ".."', 'cmake.source-dir = "."'),
-                        ('HLO_ENGINE = "ON", ', ""),
                         ('wheel.packages = ["hlo_replay"]', 'wheel.packages = ["python/hlo_replay"]'),
                         ('input = "../CMakeLists.txt"', 'input = "CMakeLists.txt"')):
         if was not in text:

@@ -1,11 +1,12 @@
 // The page's engine in node, as its worker runs it: engine_ask.js ENGINE_FOLDER. A line of standard input is an order,
-// {"put":NAME,"file":PATH} or a question of viewer/page/protocol.ts; a line of standard output its answer, behind
+// {"put":NAME,"file":PATH}, {"started":true} (what it said when it started) or a question of viewer/page/protocol.ts; a line of standard output its answer, behind
 // milliseconds and the module's memory in MB: `12.5 64 {...}`. The native twin is engine_ask.cc.
 'use strict';
 const fs = require('fs');
 const path = require('path');
 const readline = require('readline');
 const vm = require('vm');
+const zlib = require('zlib');
 
 const folder = process.argv[2];
 const waiting = new Map();
@@ -32,15 +33,15 @@ function order(what) {
 }
 
 async function main() {
-  const wasm = fs.readFileSync(path.join(folder, 'engine.wasm'));
+  const wasm = zlib.gunzipSync(fs.readFileSync(path.join(folder, 'engine.wasm.gz')));
   const start = () => order({ order: 'start', wasm: wasm.buffer.slice(wasm.byteOffset, wasm.byteOffset + wasm.length) });
-  await start();
+  const started = await start();
   for await (const line of readline.createInterface({ input: process.stdin, crlfDelay: Infinity })) {
     const asked = JSON.parse(line);
     const what = asked.put === undefined ? { order: 'ask', question: line } :
       { order: 'put', name: asked.put, bytes: new Uint8Array(fs.readFileSync(asked.file)) };
     const from = performance.now();
-    const report = await order(what);
+    const report = asked.started ? started : await order(what);
     const ms = performance.now() - from;
     const text = 'ended' in report ? JSON.stringify({ ended: report.ended }) : Buffer.from(report.answer).toString('utf8');
     const mb = Math.round(memory.of.buffer.byteLength / 1e6);

@@ -93,7 +93,8 @@ with tempfile.TemporaryDirectory() as directory:
     expect("view", (pathlib.Path(answer("view", "view", 0, "view", tmp / "rec", "-o", tmp / "page.html")["page"])).exists())
     expect("view: no page", answer("view: no page", "view", 0, "view", tmp / "rec", "-o", tmp / "texts", "--formats=text")["page"] is None)
     refused("lesson: none of that name", "usage", 2, "lesson", "nothing", "-o", tmp / "lessons.html")
-    if "-DHLO_ENGINE" in run("lesson", "-o", tmp / "lessons.html")[2]:
+    of_program = answer("--version", "version", 0, "--version")
+    if of_program["page_engine"] == "none":
         refused("lesson: without the engine", "unsupported", 2, "lesson", "-o", tmp / "lessons.html")
         seen.add("lesson")
     else:
@@ -297,7 +298,8 @@ case "$flags" in *disable_hlo_passes=*dce*) exit 0;; esac; exit 1
         expect(f"unknown command {words[0]}", code == 2 and text == "" and f"no command and no file is called '{words[0]}'" in err and hint in err, err)
     expect("a file that is not there", "cannot read nowhere.hlo" in run("nowhere.hlo")[2])
     version = re.search(r"project\(\w+ VERSION ([0-9.]+)", (pathlib.Path(source) / "CMakeLists.txt").read_text())[1]
-    expect("--version", run("--version")[1].strip() == f"hlo-replay {version}", version)
+    expect("--version", run("--version")[1].splitlines()[0] == f"hlo-replay {version}" == f"hlo-replay {of_program['version']}", version)
+    expect("… and of what the page's engine is made", len(run("--version")[1].splitlines()) == (1 if of_program["page_engine"] == "same" else 2), of_program)
 
 seen |= {"triage"}  # tests/triage_test.py, every answer of it
 seen |= {"compile_time"}  # tests/compile_time_test.py, every answer of it

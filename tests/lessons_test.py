@@ -37,7 +37,7 @@ WRONG = {
 
 def main():
     if not shutil.which("node") or not shutil.which("esbuild"):
-        print("skipped: no node or no esbuild (tests/dev/setup.sh engine)")
+        print("skipped: no node or no esbuild (tests/dev/setup.sh browser)")
         return 77
     size = sum(f.stat().st_size for f in LESSONS.iterdir())
     assert size < LARGEST, f"the lessons have {size} bytes"

@@ -1,5 +1,5 @@
-# Writes OUT/page_data.cc: the page's skeleton, its script and style, bundled by esbuild, and where ENGINE names a folder
-# its engine.wasm (gzipped) and worker.js. Bytes come in by .incbin: as literals they would take compilers minutes.
+# Writes OUT/page_data.cc: the page's skeleton, its script and style, bundled by esbuild, and engine.wasm.gz and
+# worker.js of the folder ENGINE. Bytes come in by .incbin: as literals they would take compilers minutes.
 include(${CMAKE_CURRENT_LIST_DIR}/base64_hash.cmake)
 set(licence "/* hlo-replay, Apache-2.0, with CodeMirror 5, copyright by Marijn Haverbeke and others, MIT licence: https://codemirror.net/5/LICENSE */")
 set(ENV{NODE_PATH} ${LIBRARIES})
@@ -30,13 +30,10 @@ foreach(file page.js page.css)
   set(hash_${name} ${hash})
 endforeach()
 
-set(blobs page.html page.js page.css)
-if(ENGINE)
-  check_element(${ENGINE}/worker.js "</[sS][cC][rR][iI][pP][tT]|<!--")
-  file(COPY_FILE ${ENGINE}/worker.js ${OUT}/worker.js)
-  execute_process(COMMAND gzip -9 -n -c ${ENGINE}/engine.wasm OUTPUT_FILE ${OUT}/engine.wasm.gz COMMAND_ERROR_IS_FATAL ANY)
-  list(APPEND blobs worker.js engine.wasm.gz)
-endif()
+check_element(${ENGINE}/worker.js "</[sS][cC][rR][iI][pP][tT]|<!--")
+file(COPY_FILE ${ENGINE}/worker.js ${OUT}/worker.js)
+file(COPY_FILE ${ENGINE}/engine.wasm.gz ${OUT}/engine.wasm.gz)
+set(blobs page.html page.js page.css worker.js engine.wasm.gz)
 
 # The lessons; page_data.cc names them in this order, which is that of their numbers.
 file(GLOB lessons RELATIVE ${LESSONS} ${LESSONS}/*.md ${LESSONS}/*.json)

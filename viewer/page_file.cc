@@ -96,7 +96,8 @@ std::vector<LessonName> lesson_names() {
   return out;
 }
 
-bool page_engine_inside() { return !page_data().engine.empty(); }
+bool page_engine_inside() { return page_engine_state() != PageEngineState::kOtherProtocol; }
+bool page_engine_older() { return page_engine_state() == PageEngineState::kOlder; }
 
 bool add_recording(const Recording& recording, const std::string& files_in, const std::string& folder,
                    PageContents* contents) {
@@ -134,6 +135,7 @@ std::string page_html(const PageContents& contents, PageEngineKind engine) {
                                           : engine == PageEngineKind::kServer ? "server"
                                                                               : "none"},
                                {"notices", notices}};
+  if (engine == PageEngineKind::kInside && page_engine_older()) about["engine_older"] = true;
   if (contents.lesson) {
     about["lesson"] = *contents.lesson;
     for (const PageLesson& l : parts.lessons) files.push_back({"lessons/" + std::string(l.file), std::string(l.text)});

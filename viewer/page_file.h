@@ -22,8 +22,10 @@ struct PageContents {
   std::optional<std::string> lesson;  // the page carries the lessons and opens with this one; empty: with their list
 };
 
-// The program has the engine as WebAssembly: its pages answer by themselves.
+// The program has the engine as WebAssembly, and it understands what pages ask: they answer by themselves.
 bool page_engine_inside();
+// … and it was made from older sources than the program, which pages say.
+bool page_engine_older();
 
 // The lessons that a page can carry, in their order. `name` is what the command and the address `#lesson=` call it.
 struct LessonName {

@@ -17,11 +17,10 @@ int cmd_lesson(const LessonArgs& a) {
     fail(FailureKind::kUsage, "there is no lesson '{}'; there are {}", printable(a.name), known);
   }
   if (!page_engine_inside())
-    fail(
-        FailureKind::kUnsupported,
-        "lessons need the engine that answers their questions in the page, and this hlo-replay was built without it. "
-        "Build it with the engine: bash tests/dev/setup.sh engine, cmake -B build -DHLO_ENGINE=ON, cmake --build build "
-        "--target hlo-replay");
+    fail(FailureKind::kUnsupported,
+         "lessons need the engine that answers their questions in the page, and the one in the sources of this "
+         "hlo-replay "
+         "understood other questions. Make it new and build again: bash tests/dev/engine_made.sh");
   PageContents contents;
   contents.title = "Lessons", contents.lesson = a.name;
   write_page(a.out, page_html(contents), a.force);

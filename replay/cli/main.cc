@@ -18,6 +18,7 @@
 #include "replay/os/terminal.h"
 #include "replay/record/run.h"
 #include "replay/record/target.h"
+#include "viewer/page_file.h"
 
 namespace hlo {
 
@@ -98,10 +99,24 @@ std::string nearest_option(const CLI::App& app, const std::vector<std::string>& 
   return "";
 }
 
+// Of `--version --json`.
+const char* page_engine_in_words() { return !page_engine_inside() ? "none" : page_engine_older() ? "older" : "same"; }
+
+// A line, and where the pages of this program are answered by other code than its own, one that says so.
+std::string version_in_words() {
+  std::string out = fmt::format("hlo-replay {}", kVersion);
+  if (!page_engine_inside())
+    out += "\nits pages have no engine: the one in its sources understands other questions than they ask";
+  else if (page_engine_older())
+    out += "\nits pages have an engine made from older sources than this tool";
+  return out;
+}
+
 int run(int argc, char** argv) {
   CLI::App app{"hlo-replay: reads HLO of any age, replays XLA's passes over it, runs it, and shows every stage"};
   app.require_subcommand(0, 1);
-  app.set_version_flag("--version", std::string("hlo-replay ") + kVersion);
+  app.set_version_flag("--version", version_in_words,
+                       "The version; with --json whether the page's engine is of the same sources, too");
   app.footer(
       "Examples:\n"
       "  hlo-replay testdata/mobilenet_v1.hlo -o out       every pass over the module, every stage in out/\n"
@@ -123,6 +138,10 @@ int run(int argc, char** argv) {
   if (args.empty()) {
     fmt::print("{}", app.help());
     return kBad;
+  }
+  if (args.size() == 2 && json_asked() && std::count(args.begin(), args.end(), "--version")) {
+    print_json({{"version", kVersion}, {"page_engine", page_engine_in_words()}});
+    return kYes;
   }
   const bool known = named_command(app, args[0]);
   std::error_code error;

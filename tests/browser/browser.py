@@ -42,7 +42,8 @@ class Browser:
 
     @contextlib.contextmanager
     def page(self, address, **options):
-        """A page that is ready, with `errors` (of the console and scripts) and `requests` (those that left the page)."""
+        """A page that is ready (unless told ready=False), with `errors` (of the console and scripts) and `requests` (those that left the page)."""
+        ready = options.pop("ready", True)
         options.setdefault("viewport", {"width": 1280, "height": 800})
         context = self.chromium.new_context(**options)
         page = context.new_page()
@@ -52,7 +53,8 @@ class Browser:
         own = address.split("#")[0]
         page.on("request", lambda r: None if r.url.startswith((own, "blob:", "data:")) else page.requests.append(r.url))
         page.goto(address)
-        page.evaluate("() => hloReplay.ready")
+        if ready:
+            page.evaluate("() => hloReplay.ready")
         try:
             yield page
         finally:

@@ -59,6 +59,19 @@ def carried(path):
         return {f.name: archive.extractfile(f).read() for f in archive}
 
 
+def repacked(page, to, files, worker=lambda text: text):
+    """The page with another archive, and its worker's script changed."""
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w:gz", format=tarfile.USTAR_FORMAT) as archive:
+        for name, data in files.items():
+            entry = tarfile.TarInfo(name)
+            entry.size = len(data)
+            archive.addfile(entry, io.BytesIO(data))
+    text = re.sub('(id="hlo-data">)[A-Za-z0-9+/=]*', lambda m: m[1] + base64.b64encode(packed.getvalue()).decode(), page.read_text())
+    to.write_text(re.sub('(id="hlo-worker">)(.*?)(</script>)', lambda m: m[1] + worker(m[2]) + m[3], text, flags=re.S))
+    return to
+
+
 def module(name="m", op="p", root="add"):
     return MODULE.replace("NAME", name).replace("OP", op).replace("add(", root + "(")
 
@@ -220,6 +233,31 @@ def drop_on(browser, address, what):
             raise AssertionError(f"a dump dropped on a page {what}: {stages}")
         page.requests = [r for r in page.requests if not r.startswith(address)]
         quiet(page, f"a dump dropped on a page {what}")
+
+
+def case_engine_of_other_sources(browser, tmp):
+    """A page says that its engine is older than the tool, and refuses one that understands other questions."""
+    (tmp / "m.hlo").write_text(module())
+    run("view", tmp / "m.hlo", "-o", tmp / "m.html")
+    files = carried(tmp / "m.html")
+    about = json.loads(files["page.json"])
+    if about["engine"] != "inside":
+        return
+    told = "engine made from older sources than this tool"
+    assert about.get("engine_older", False) == (json.loads(run("--version", "--json").stdout)["page_engine"] == "older"), about
+    for older in (True, False):
+        files["page.json"] = json.dumps({**about, "engine_older": older}).encode()
+        with browser.page(repacked(tmp / "m.html", tmp / f"{older}.html", files).as_uri()) as page:
+            assert (told in page.inner_text(".header")) == older, page.inner_text(".header")
+            quiet(page, f"older: {older}")
+    def other(text):
+        out, times = re.subn(r"(protocol:)\w+", r"\g<1>0", text)
+        assert times == 1, times
+        return out
+    with browser.page(repacked(tmp / "m.html", tmp / "other.html", files, other).as_uri(), ready=False) as page:
+        page.wait_for_selector(".notice.error")
+        words = page.inner_text(".notices")
+        assert "it answers version 0 of a page's questions, and this page asks version" in words, words
 
 
 def case_drop(browser, tmp):

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # The longer judges, which do not fit into the check: tests/dev/full.sh [PART…]   (all parts when none is named)
+#   engine   the page's engine compiled anew, byte by byte the one in the sources; all of engine_wasm_test with it
 #   wheel    builds the wheel (python/build_wheel.py)
 #   chroot   the wheel in a bare Debian 12 (tests/dev/chroot.sh; root)
 #   tried    the wheel's first answer on Debian 11, 12, 13 and testing (tests/dev/wheel_tried.sh; root)
@@ -13,7 +14,7 @@
 # Every part runs, whatever the others say; minutes per part at the end, and the line for docs/PROGRESS.md.
 set -uo pipefail
 cd "$(dirname "$0")/../.."
-all=(wheel chroot tried notebook fuzz random docs tidy sanitize oracle)
+all=(engine wheel chroot tried notebook fuzz random docs tidy sanitize oracle)
 parts=("$@")
 [ ${#parts[@]} -gt 0 ] || parts=("${all[@]}")
 for part in "${parts[@]}"; do
@@ -22,8 +23,12 @@ done
 tool=build/bin/hlo-replay
 
 ordinary() { # targets…
-  bash tests/dev/setup.sh && { [ -f build/build.ninja ] || cmake -S . -B build -G Ninja -DHLO_UNITY=ON -DCMAKE_EXPORT_COMPILE_COMMANDS=ON >/dev/null; } &&
+  bash tests/dev/setup.sh tests && { [ -f build/build.ninja ] || cmake -S . -B build -G Ninja -DHLO_UNITY=ON -DCMAKE_EXPORT_COMPILE_COMMANDS=ON >/dev/null; } &&
     cmake --build build --target "$@"
+}
+part_engine() {
+  bash tests/dev/engine_made.sh --compare && bash tests/dev/setup.sh browser && ordinary hlo-replay engine_ask &&
+    python3 tests/engine_wasm_test.py build/tests/engine_ask build-engine-again/engine . same hostile values all
 }
 part_wheel() { nice python3 python/build_wheel.py; }
 with_wheel() { # SCRIPT WHEEL, which is built where there is none

@@ -1,18 +1,20 @@
 #!/usr/bin/env bash
-# Installs what a bare Debian 12 lacks for building and testing; does nothing where all is there. Words add to that:
+# Installs what a bare Debian 12 lacks for building hlo-replay; does nothing where all is there. Words add to that:
+#   tests    what the tests are built with, clang-format and clang-tidy
 #   python   build/venv, with what the Python package is built and tested with (python-requirements.txt)
-#   browser  build/venv with Playwright, and Chromium: tests/browser
-#   engine   emscripten (800 MB): pages that answer by themselves, -DHLO_ENGINE=ON
+#   browser  build/venv with Playwright, and Chromium: tests/browser; node and TypeScript, which other tests of the page take
+#   engine   emscripten (800 MB): the page's engine made new, tests/dev/engine_made.sh
 #   aarch64  what the wheel for 64-bit ARM is built with and tried by (python/build_wheel.py --machine=aarch64)
 set -euo pipefail
 cd "$(dirname "$0")/../.."
-packages=(g++ cmake ninja-build pkg-config ccache python3 python3-venv fonts-dejavu-core
-  libfmt-dev nlohmann-json3-dev libcli11-dev libdtl-dev graphviz libzip-dev libopenblas-dev libdnnl-dev llvm-19-dev libgtest-dev libbenchmark-dev libprotobuf-dev protobuf-compiler zlib1g-dev libzstd-dev
-  esbuild libjs-codemirror clang-format clang-tidy lld)
+packages=(g++ cmake ninja-build pkg-config ccache python3
+  libfmt-dev nlohmann-json3-dev libcli11-dev libdtl-dev graphviz libzip-dev libopenblas-dev libdnnl-dev llvm-19-dev libprotobuf-dev protobuf-compiler zlib1g-dev libzstd-dev
+  esbuild libjs-codemirror)
 wanted() { case " $words " in *" $1 "*) true ;; *) false ;; esac; }
 words="$*"
-! wanted python || packages+=(python3-dev dpkg-dev)
-! wanted browser || packages+=(chromium)
+! wanted tests || packages+=(libgtest-dev libbenchmark-dev clang-format clang-tidy lld fonts-dejavu-core)
+! wanted python || packages+=(python3-venv python3-dev dpkg-dev)
+! wanted browser || packages+=(python3-venv chromium fonts-dejavu-core nodejs node-typescript)
 ! wanted engine || packages+=(emscripten node-acorn nodejs node-typescript)
 ! wanted aarch64 || packages+=(g++-aarch64-linux-gnu qemu-user-static)
 missing=()

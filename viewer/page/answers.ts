@@ -41,7 +41,7 @@ function as_text(value: unknown): string {
   return JSON.stringify(value);
 }
 
-export const how_to_get_it = 'Build hlo-replay with -DHLO_ENGINE=ON (needs emscripten), or look at it by `hlo-replay view --serve`.';
+export const how_to_get_it = '`bash tests/dev/engine_made.sh` makes the engine for the next build; `hlo-replay view --serve` does without.';
 
 /** Answers made beforehand, read when they are asked for. What was not asked beforehand is refused. */
 export function carried(files: File_[]): Engine {

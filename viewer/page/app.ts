@@ -226,6 +226,11 @@ export class App implements Host {
     this.notice({ kind: 'error', message, hint: said?.hint });
   }
 
+  /** What the page asks is answered by other code than made the page. */
+  engine_older(): void {
+    this.head.after(h('span', { class: 'faint older', title: 'Where its answers differ from those of hlo-replay, hlo-replay is right: `hlo-replay view --serve` shows them here.' }, 'engine made from older sources than this tool'));
+  }
+
   /** Out of memory, or a fault of the engine: what is drawn stays; what the page brought can be opened again. */
   engine_ended(why: string): void {
     this.ended = true;

@@ -1,5 +1,5 @@
 // The way to the engine that a page brings with it, in a worker. Those of other pages: answers.ts.
-import { Engine } from './protocol';
+import { Engine, ProtocolVersion } from './protocol';
 import type { Order, Report } from './worker';
 
 /** What the engine refused, in its words. `line` and `column` (from 1) are places in a text that was given. */
@@ -71,7 +71,10 @@ class WorkerTransport implements Transport {
     worker.onerror = event => { if (this.worker === worker) this.end(event.message || 'its worker did not start'); };
     URL.revokeObjectURL(url);
     const wasm = this.wasm.slice().buffer as ArrayBuffer;
-    this.send({ id: 0, order: 'start', wasm }, [wasm]).catch(() => undefined);   // who asked hears of it
+    this.send({ id: 0, order: 'start', wasm }, [wasm]).then(answer => {
+      const made = (answer as { protocol?: number }).protocol;
+      if (made !== ProtocolVersion && this.worker === worker) this.end(`it answers version ${made ?? 0} of a page's questions, and this page asks version ${ProtocolVersion}`);
+    }, () => undefined);   // who asked hears of it
   }
 
   private hear(report: Report): void {

@@ -1,5 +1,6 @@
 // Files that are dropped on the page, or chosen: unpacked here, put into the engine, shown.
 import type { App } from './app';
+import { how_to_get_it } from './answers';
 import { h } from './dom';
 import { chosen, dropped, File_, UnpackError } from './unpack';
 
@@ -7,7 +8,7 @@ async function take(app: App, files: Promise<File_[]>): Promise<void> {
   try {
     const all = await files;
     if (!all.length) { app.notice({ kind: 'note', message: 'There is no file in what was dropped.' }); return; }
-    if (!app.session.can_do) { app.notice({ kind: 'error', message: 'This page was made without the engine and cannot read files.', hint: 'Build hlo-replay with -DHLO_ENGINE=ON.' }); return; }
+    if (!app.session.can_do) { app.notice({ kind: 'error', message: 'This page was made without the engine and cannot read files.', hint: how_to_get_it }); return; }
     await app.open(all, true);
   } catch (error) {
     if (error instanceof UnpackError) app.notice({ kind: 'error', message: 'What was dropped ' + error.message + '.' });

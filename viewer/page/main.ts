@@ -12,7 +12,7 @@ function about(files: File_[]): PageJson {
   const said = file ? JSON.parse(new TextDecoder().decode(file.bytes)) as Partial<PageJson> : {};
   const engine = said.engine === 'server' || said.engine === 'none' ? said.engine : 'inside';
   return { version: 1, title: String(said.title ?? ''), engine, notices: Array.isArray(said.notices) ? said.notices.map(String) : [],
-    ...(said.lesson !== undefined ? { lesson: String(said.lesson) } : {}) };
+    ...(said.lesson !== undefined ? { lesson: String(said.lesson) } : {}), engine_older: said.engine_older === true };
 }
 
 /** The lessons that the page carries; null where it carries none. */
@@ -50,6 +50,7 @@ async function begin(root: HTMLElement): Promise<App> {
   const engine = await start();
   const app = shown = new App(engine, said.engine !== 'none', said.engine === 'inside' ? async () => load(await start()) : null, course_of(files, said));
   app.mount(root);
+  if (said.engine_older) app.engine_older();
   for (const notice of said.notices.slice(0, 20)) app.notice({ kind: 'note', message: notice });
   if (said.engine === 'none') app.notice({ kind: 'note', message: 'This page was made without the engine: it shows what was recorded; it cannot search, run or change anything.', hint: how_to_get_it });
   if (fault) app.notice({ kind: 'error', message: `What this page carries cannot be read: it ${String((fault as Error).message ?? fault)}.` });

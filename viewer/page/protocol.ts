@@ -3,6 +3,10 @@
 // answers of `Carried` that were made beforehand. A question is one JSON object {method, ...}, its answer one JSON
 // object, or {error: {message, hint?}}. Bytes (dropped files, a recording) go beside the JSON, never inside of it.
 
+/** Another number whenever what is below changes. A page refuses an engine of another number (connect.ts), and no page is
+ *  made with an engine that was made with another text of this file (viewer/engine/state.cmake). */
+export const ProtocolVersion = 1;
+
 /** A state of a module: module m of the session, state s of that module. States are numbered in the order in which
  *  they came; what is edited or run in the page is appended to a module of its own (the bench). */
 export interface StateRef { module: number; state: number }
@@ -178,4 +182,4 @@ export const Carried = ['modules', 'rows', 'overview', 'drawing', 'text', 'diff'
  *  question N is answered by. A listed question is its JSON with members by name and without those that are null or
  *  undefined: {"at":{"module":0,"state":3},"from":0,"lines":2000,"method":"text"}. `lesson`: of a page with lessons (files
  *  lessons/N_NAME.md, docs/formats.md): the one it opens with; '' lists them. */
-export interface PageJson { version: 1; title: string; engine: 'inside' | 'server' | 'none'; notices: string[]; lesson?: string }
+export interface PageJson { version: 1; title: string; engine: 'inside' | 'server' | 'none'; notices: string[]; lesson?: string; engine_older?: boolean }

@@ -1,7 +1,9 @@
 // Runs inside of the worker: the engine's module, and its questions one after another. The other end is connect.ts.
 import makeEngine, { EngineModule } from 'hlo-engine-glue';
+import { ProtocolVersion } from './protocol';
 
-/** `start` comes first and once. Bytes are given away. */
+/** `start` comes first and once; its answer is {protocol}, the ProtocolVersion that the engine was made with. Bytes are
+ *  given away. */
 export type Order =
   | { id: number; order: 'start'; wasm: ArrayBuffer }
   | { id: number; order: 'put'; name: string; bytes: Uint8Array }
@@ -43,7 +45,7 @@ async function done(order: Order): Promise<ArrayBuffer> {
   if (order.order === 'start') {
     const quiet = (line: string) => { last_words = line; };
     engine = await makeEngine({ wasmBinary: order.wasm, print: quiet, printErr: quiet });
-    return utf8('{}').buffer as ArrayBuffer;
+    return utf8(JSON.stringify({ protocol: ProtocolVersion })).buffer as ArrayBuffer;
   }
   if (!engine) throw new Error('it was not started');
   if (order.order === 'put') {
