@@ -52,6 +52,8 @@ with tempfile.TemporaryDirectory() as directory:
         expect(f"{name}: its line", c[0]["allocations"][0]["source"].startswith("two_layers.py:") if c and c[0]["allocations"] else False, c)
     code, out, err = run("memory", DUMP, log(LOGS["runtime"]))
     expect("in words", code == 0 and "the temporaries of jit_train_step (0001): 368.00MiB" in out and "alive at its peak, at loop_convert_fusion.1" in out and "two_layers.py:9" in out, out)
+    code, out, err = run("memory", DUMP, log(LOGS["runtime"]), "--stages")
+    expect("in words, with stages", code == 0 and 0 < out.find("the temporaries of jit_train_step (0001): 368.00MiB") < out.find("stage by stage"), out)
     code, out, err = run("memory", DUMP, "--log=-", stdin=LOGS["runtime"])
     expect("standard input", code == 0 and "368.00MiB" in out, out + err)
 
@@ -119,7 +121,7 @@ with tempfile.TemporaryDirectory() as directory:
     expect("try: recomputation", "two_layers.py" in kinds["rematerialize"]["what"] and "jax.checkpoint" in kinds["rematerialize"]["how"] and kinds["rematerialize"]["source"].startswith("two_layers.py:"), kinds.get("rematerialize"))
     expect("try: donation", kinds["donate"]["foretold_bytes"] == 12 * MIB and 0 < kinds["donate"]["allocated_before"] - kinds["donate"]["allocated_after"] <= 12 * MIB, kinds.get("donate"))
     code, out, err = run("memory", DUMP, "--try")
-    expect("try in words", code == 0 and "tried: each change compiled by our passes" in out and "foretold at most" in out and "donate_argnums" in out and "of them make it no less" in out and "note: the dump's own compilation allocates 400.00MiB" in out, out)
+    expect("try in words", code == 0 and "tried: each change compiled by our passes" in out and "predicted at most" in out and "donate_argnums" in out and "of them make it no less" in out and "note: the dump's own compilation allocates 400.00MiB" in out, out)
 
     # What is compiled computes the same.
     v = answer("changed modules", 0, DUMP, "--try", "-o", tmp / "changed")["modules"][0]["tried"]
