@@ -143,6 +143,33 @@ with tempfile.TemporaryDirectory() as directory:
     code, out, err = run("memory", DUMP, "-o", tmp / "x")
     expect("-o alone", code == 2 and "-o goes with --try" in err, err)
 
+    # What jax.lax.scan stacks up: jax.checkpoint around the layer. jax's own allocates as much.
+    SCAN = (DUMP.with_name("memory_scan") / "module_0001.jit_loss.before_optimizations.txt").read_text()
+
+    def scanned(name, text):
+        folder = tmp / name
+        folder.mkdir()
+        (folder / "module_0001.jit_loss.before_optimizations.txt").write_text(text)
+        shutil.copy(next(DUMP.glob("*.pbtxt")), folder / "module_0001.jit_loss.gpu_target_config.pbtxt")
+        code, out, err = run(folder / "module_0001.jit_loss.before_optimizations.txt", "--pipeline=xla-gpu", "-o", tmp / f"{name}.out")
+        expect(f"{name}: replayed", code == 0, err)
+        shutil.copy(tmp / f"{name}.out" / "module_0001.jit_loss.after_optimizations.txt", folder / "module_0001.jit_loss.sm_8.0_gpu_after_optimizations.txt")
+        levers = answer(name, 0, folder, "--try", "-o", tmp / f"{name}.changed")["modules"][0]["tried"]["levers"]
+        return [l for l in levers if "scan" in l["what"]]
+
+    found = scanned("scan", SCAN)
+    expect("scan: one lever", len(found) == 1 and found[0]["kind"] == "rematerialize" and "jax.lax.scan" in found[0]["how"] and found[0]["source"].startswith("scan.py:"), found)
+    if found:
+        l = found[0]
+        less = l["allocated_before"] - l["allocated_after"]
+        expect("scan: bytes", l["helps"] and 0.8 * l["foretold_bytes"] < less <= l["foretold_bytes"], l)
+        code, out, err = run("exec", tmp / "scan" / "module_0001.jit_loss.before_optimizations.txt", "--seed=1", f"--compare-with={tmp / 'scan.changed' / l['file']}")
+        expect("scan: the same results", code == 0, out + err)
+    # Not where a slice of the stack stays as it was.
+    LAST = re.search(r"(%lt\S* = pred\[\] compare\(%\S+#0, %(constant\S*)\), direction=LT, metadata={op_name=\"jit\(loss\)/jvp)", SCAN)
+    short = SCAN.replace(f"%{LAST[2]} = s32[] constant(6)", f"%{LAST[2]} = s32[] constant(5)")
+    expect("scan: five of six", short != SCAN and scanned("short", short) == [])
+
     # What cannot be asked.
     one = tmp / "one.hlo"
     one.write_text("HloModule m\nENTRY e {\n  p = f32[4]{0} parameter(0)\n  ROOT r = f32[4]{0} tanh(p)\n}\n")
