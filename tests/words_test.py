@@ -2,7 +2,7 @@
 """The words of docs/HACKING.md ("Words") that nothing a user reads may have: words_test.py HLO_REPLAY SOURCE_FOLDER [--list]
 
 Read are README.md, CHANGELOG.md, docs/*.md, the help text of every command, and what the program prints: literals with a blank in the
-sources of C++ (SOURCES), literals and docstrings of python/. Left out are code spans, blocks that are no shell (outputs are the commands'
+sources of C++ (SOURCES), literals and docstrings of python/, descriptions of docs/schemas. Left out are code spans, blocks that are no shell (outputs are the commands'
 own), names in capitals, the files of EXCEPT and the literals of VALUES. The tables of options in docs/commands.md are compared with
 --help, too (tests/dev/commands_page.py --check). Exit 1 with file, line and replacement of each word found."""
 import ast
@@ -73,11 +73,19 @@ def python_literals(text):
             yield node.lineno, prose(node.value)
 
 
+def descriptions(text):
+    """Of a schema's, a line each."""
+    for number, line in enumerate(text.split("\n"), 1):
+        if '"description": ' in line:
+            yield number, line
+
+
 def printed(source, words):
     """Places in what the program prints."""
     anything = re.compile("|".join(pattern.pattern for pattern, _ in words), re.I)
     files = [(f, cpp_literals) for top in SOURCES for end in ("cc", "h", "def") for f in (source / top).rglob(f"*.{end}")]
     files += [(f, python_literals) for f in (source / "python").rglob("*.py")]
+    files += [(f, descriptions) for f in (source / "docs/schemas").glob("*.json")]
     for file, literals in sorted(files):
         text = file.read_text()
         if not anything.search(text):
