@@ -2,9 +2,9 @@
 """The words of docs/HACKING.md ("Words") that nothing a user reads may have: words_test.py HLO_REPLAY SOURCE_FOLDER [--list]
 
 Read are README.md, CHANGELOG.md, docs/*.md, the help text of every command, and what the program prints: literals with a blank in the
-sources of C++ (SOURCES), literals and docstrings of python/, descriptions of docs/schemas. Left out are code spans, blocks that are no shell (outputs are the commands'
-own), names in capitals, the files of EXCEPT and the literals of VALUES. The tables of options in docs/commands.md are compared with
---help, too (tests/dev/commands_page.py --check). Exit 1 with file, line and replacement of each word found."""
+sources of C++ (SOURCES), literals and docstrings of python/, descriptions of docs/schemas. Left out are code spans, blocks that are no
+shell (outputs are the commands' own), names in capitals, the files of EXCEPT and the literals of VALUES. The tables of options in
+docs/commands.md are compared with --help, too (tests/dev/commands_page.py --check). Exit 1 with file, line and replacement of each."""
 import ast
 import pathlib
 import re
