@@ -159,16 +159,29 @@ with tempfile.TemporaryDirectory() as directory:
 
     found = scanned("scan", SCAN)
     expect("scan: one lever", len(found) == 1 and found[0]["kind"] == "rematerialize" and "jax.lax.scan" in found[0]["how"] and found[0]["source"].startswith("scan.py:"), found)
+    def same(name, file):
+        code, out, err = run("exec", tmp / name / "module_0001.jit_loss.before_optimizations.txt", "--seed=1", f"--compare-with={tmp / (name + '.changed') / file}")
+        expect(f"{name}: the same results", code == 0, out + err)
+
     if found:
         l = found[0]
         less = l["allocated_before"] - l["allocated_after"]
         expect("scan: bytes", l["helps"] and 0.8 * l["foretold_bytes"] < less <= l["foretold_bytes"], l)
-        code, out, err = run("exec", tmp / "scan" / "module_0001.jit_loss.before_optimizations.txt", "--seed=1", f"--compare-with={tmp / 'scan.changed' / l['file']}")
-        expect("scan: the same results", code == 0, out + err)
+        same("scan", l["file"])
     # Not where a slice of the stack stays as it was.
     LAST = re.search(r"(%lt\S* = pred\[\] compare\(%\S+#0, %(constant\S*)\), direction=LT, metadata={op_name=\"jit\(loss\)/jvp)", SCAN)
     short = SCAN.replace(f"%{LAST[2]} = s32[] constant(6)", f"%{LAST[2]} = s32[] constant(5)")
     expect("scan: five of six", short != SCAN and scanned("short", short) == [])
+    # A stack that the program reads, too, is kept; the others are not.
+    read = SCAN.replace("  ROOT %tuple.5 = (f32[6,32,64]{2,1,0}, f32[6,64,32]{2,1,0}) tuple(%while.27#2, %while.27#3)",
+                        "  %one = f32[1,1,1]{2,1,0} slice(%while.17#3), slice={[5:6], [3:4], [2:3]}\n  %number = f32[] reshape(%one)\n"
+                        "  %all = f32[6,32,64]{2,1,0} broadcast(%number), dimensions={}\n  %sum = f32[6,32,64]{2,1,0} add(%while.27#2, %all)\n"
+                        "  ROOT %tuple.5 = (f32[6,32,64]{2,1,0}, f32[6,64,32]{2,1,0}) tuple(%sum, %while.27#3)")
+    kept = scanned("read", read)
+    arrays = [int(re.search(r"\((\d+) arrays", l["what"])[1]) for l in found + kept]
+    expect("scan: a stack that is read", read != SCAN and len(arrays) == 2 and arrays[1] == arrays[0] - 1, (found, kept))
+    if kept:
+        same("read", kept[0]["file"])
 
     # What cannot be asked.
     one = tmp / "one.hlo"
