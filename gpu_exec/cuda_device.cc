@@ -29,7 +29,7 @@ std::string architecture(int major, int minor) {
   for (int known : {75, 80, 86, 87, 89, 90})
     if (known <= sm) best = known;
   if (!best)
-    fail(FailureKind::kUnsupported, "the card has compute capability {}.{}; code is made from 7.5 on", major, minor);
+    fail(FailureKind::kUnsupported, "the GPU has compute capability {}.{}; code is made from 7.5 on", major, minor);
   return fmt::format("sm_{}", best);
 }
 

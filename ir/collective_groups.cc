@@ -33,7 +33,7 @@ CollectiveGroups collective_groups(const Module& m, InstId i, int64_t replicas, 
     for (int64_t k : g)
       if (k < 0 || k >= limit) {
         out.why = fmt::format(
-            "its replica groups name {} of {}; the module's header tells how many there are (replica_count, "
+            "its replica groups name {} of {}; their number is in the module's header (replica_count, "
             "num_partitions)",
             k, limit);
         return out;

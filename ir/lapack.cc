@@ -180,9 +180,9 @@ std::string lapack_size_error(const LapackCall& call, const std::map<char, int64
     if (value > most) return fmt::format("a dimension of {}, expected at most {}", value, most);
   if (call.routine == "orgqr" && !(t <= n && n <= m)) return fmt::format("{} factors for matrices of {} x {}", t, m, n);
   if (call.routine == "ormqr" && (size('q') != (o.left ? m : n) || t > size('q')))
-    return fmt::format("{} factors of {} rows beside matrices of {} x {}", t, size('q'), m, n);
+    return fmt::format("{} factors of {} rows next to matrices of {} x {}", t, size('q'), m, n);
   if (call.routine == "trsm" && size('q') != (o.left ? m : n))
-    return fmt::format("a triangle of {} rows beside matrices of {} x {}", size('q'), m, n);
+    return fmt::format("a triangle of {} rows next to matrices of {} x {}", size('q'), m, n);
   if (call.routine == "gehrd" && n && !(1 <= o.low && o.low <= o.high && o.high <= n))
     return fmt::format("rows {} to {} of {}", o.low, o.high, n);
   if (call.routine == "lu_pivots_to_permutation" && t > n) return fmt::format("{} pivots for {} rows", t, n);

@@ -247,8 +247,9 @@ void Printer::computation(CompId c, int indent, bool in_place) {
   if (in_place) {
     check_stack("computations call each other");
     if (out.size() > kLongestInPlace)
-      fail(FailureKind::kUnsupported, "the text with computations in place is longer than {} MB: {} is called so often",
-           kLongestInPlace >> 20, m_.comp_name(c));
+      fail(FailureKind::kUnsupported,
+           "the text with computations in place is longer than {} MB: {} has too many callers", kLongestInPlace >> 20,
+           m_.comp_name(c));
   }
   const int saved = indent_;
   const bool was_within = within_;

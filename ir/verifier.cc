@@ -68,7 +68,7 @@ class Verifier {
       for (InstId i : m_.comp(c).order) {
         if (!m_.alive(i)) continue;
         StrId name = m_[i].name;
-        if (seen[name.value]) error("names", i, "the name stands twice in the module");
+        if (seen[name.value]) error("names", i, "the name is used twice in the module");
         seen[name.value] = true;
       }
     }
@@ -121,7 +121,7 @@ class Verifier {
     for (InstId i : comp.order) {
       if (!m_.alive(i)) continue;
       ++live;
-      if (m_.parent(i) != c) error("operands", i, "stands in the list of another computation");
+      if (m_.parent(i) != c) error("operands", i, "is in the list of another computation");
       if (m_.op(i) == Opcode::Parameter) {
         ++params;
         size_t n = static_cast<size_t>(m_.parameter_number(i));

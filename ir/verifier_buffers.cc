@@ -31,7 +31,7 @@ class Buffers {
         if (m_.alive(i)) instruction(i, c == m_.entry());
     for (const auto& [value, writers] : writers_)
       if (writers.size() > 1)
-        error_(writers[1], fmt::format("is the second writer of a buffer of {}, behind {}", m_.inst_name(value.first),
+        error_(writers[1], fmt::format("is the second writer of a buffer of {}, after {}", m_.inst_name(value.first),
                                        m_.inst_name(writers[0])));
   }
 

@@ -83,13 +83,13 @@ void OperationRules::async_update() {
   const Shape &before = u_[in(0).elements[0]], &now = u_[out().elements[0]];
   size_t fresh = m_.operand_count(i_) - 1;
   if (before.elements.size() + fresh != now.elements.size())
-    return shape("has {} new operands, its shape tells {}", fresh,
+    return shape("has {} new operands, its shape says {}", fresh,
                  static_cast<int64_t>(now.elements.size()) - static_cast<int64_t>(before.elements.size()));
   for (size_t k = 0; k < now.elements.size(); ++k) {
     bool old = k < before.elements.size();
     ShapeId given = old ? before.elements[k] : m_.shape_id(m_.operand(i_, 1 + k - before.elements.size()));
     if (!u_.compatible(given, now.elements[k]))
-      return shape("passes {}, its shape tells {}", u_.shape_text_plain(given), u_.shape_text_plain(now.elements[k]));
+      return shape("passes {}, its shape says {}", u_.shape_text_plain(given), u_.shape_text_plain(now.elements[k]));
   }
   if (!is_prefix_of(u_, in(0).elements[1], out().elements[1])) return shape("gives {} for {}", text(i_), text(0));
   if (CompId c = async_callee(); c.valid() && !is_prefix_of(u_, out().elements[1], m_.shape_id(m_.comp(c).root)))
@@ -114,10 +114,10 @@ void OperationRules::async_start() {
     return shape("gives ((operands), results, …), not {}", text(i_));
   const Shape& passed = u_[s.elements[0]];
   if (passed.elements.size() != m_.operand_count(i_))
-    shape("has {} operands, its shape tells {}", m_.operand_count(i_), passed.elements.size());
+    shape("has {} operands, its shape says {}", m_.operand_count(i_), passed.elements.size());
   for (size_t k = 0; k < std::min(passed.elements.size(), m_.operand_count(i_)); ++k)
     if (!u_.compatible(passed.elements[k], m_.shape_id(m_.operand(i_, k))))
-      shape("passes {}, its shape tells {}", text(k), u_.shape_text_plain(passed.elements[k]));
+      shape("passes {}, its shape says {}", text(k), u_.shape_text_plain(passed.elements[k]));
   if (c.params.size() < m_.operand_count(i_)) {
     error_("calls", fmt::format("passes {} operands to {} parameters", m_.operand_count(i_), c.params.size()));
   } else {
@@ -227,7 +227,7 @@ void OperationRules::gather_start() {
   for (size_t k = 0; k < count; ++k) {
     ShapeId small = several ? from.elements[k] : s.elements[0], big = several ? to.elements[k] : s.elements[1];
     if (!u_.compatible(small, m_.shape_id(m_.operand(i_, k))))
-      return shape("passes {}, its shape tells {}", text(k), u_.shape_text_plain(small));
+      return shape("passes {}, its shape says {}", text(k), u_.shape_text_plain(small));
     if (d.size() != 1 || d[0] < 0 || d[0] >= in(k).rank())
       return attribute("has no dimension {}", d.empty() ? -1 : d[0]);
     const Shape &x = in(k), &y = u_[big];
@@ -256,7 +256,7 @@ void OperationRules::permute_start() {
   if (!s.is_tuple() || s.elements.size() < 2) return shape("gives (operand, result, …), not {}", text(i_));
   for (size_t k = 0; k < 2; ++k)
     if (!u_.compatible(s.elements[k], m_.shape_id(m_.operand(i_, 0))))
-      return shape("passes {}, its shape tells {}", text(size_t{0}), u_.shape_text_plain(s.elements[k]));
+      return shape("passes {}, its shape says {}", text(size_t{0}), u_.shape_text_plain(s.elements[k]));
 }
 
 void OperationRules::second_of_start() {

@@ -98,7 +98,7 @@ class BetweenInstructions {
       if (!m_.alive(inner)) continue;
       bool used = !m_.users(inner).empty();
       if (inner == body.root && used)
-        return told_("fusion", i, fmt::format("goes on behind its root {}", m_.inst_name(inner)));
+        return told_("fusion", i, fmt::format("continues after its root {}", m_.inst_name(inner)));
       if (inner != body.root && !used && !m_.has_side_effect(inner))
         return told_("fusion", i, fmt::format("holds {}, which nothing uses", m_.inst_name(inner)));
     }

@@ -208,7 +208,7 @@ class ExcerptReader : ExcerptParts {
       if (p.opcode != "parameter" || level_[k] != kAsIs || plan.repeated.contains(k)) continue;
       const bool told = std::from_chars(p.inside.data(), p.inside.data() + p.inside.size(), number).ec == std::errc();
       if (told && !plan.parameters.try_emplace(number, p.name).second)
-        level_[k] = kAsCall, why_[k] = fmt::format("parameter {} stands twice", number);
+        level_[k] = kAsCall, why_[k] = fmt::format("parameter {} is given twice", number);
     }
     // What was written of them anywhere.
     for (auto& [name, reader] : plan.wanted) {
@@ -291,8 +291,8 @@ class ExcerptReader : ExcerptParts {
       if (shape.empty()) plan.unknown.insert(name);
       note(pieces_[reader].line,
            shape.empty()
-               ? fmt::format("'{}' is not defined in the text, nor its shape told: a parameter in its place", name)
-               : fmt::format("'{}' is not defined in the text: a parameter of {} in its place", name, shape));
+               ? fmt::format("'{}' is not defined in the text, nor is its shape: replaced by a parameter", name)
+               : fmt::format("'{}' is not defined in the text: replaced by a parameter of {}", name, shape));
       add(number, name, shape);
     }
     const uint64_t last = std::max<uint64_t>(plan.parameters.empty() ? 0 : plan.parameters.rbegin()->first + 1,
@@ -359,9 +359,9 @@ class ExcerptReader : ExcerptParts {
     for (size_t k : c.body) any |= emit_instruction(k, plan, &root);
     if (!any) line("  ROOT nothing = () tuple()", c.open);
     if (!root && (c.gap || !c.closed || c.has_root))
-      lack(
-          pieces_[c.body.empty() ? c.open : c.body.back()].line,
-          fmt::format("the ROOT of computation '{}' is not in the text: its last instruction is taken for it", c.name));
+      lack(pieces_[c.body.empty() ? c.open : c.body.back()].line,
+           fmt::format("the ROOT of computation '{}' is not in the text: its last instruction is used as the ROOT",
+                       c.name));
     // An instruction that lacks its end is refused at the brace.
     size_t last = open ? c.open : c.body[0];
     for (size_t k : c.body)
@@ -398,7 +398,7 @@ class ExcerptReader : ExcerptParts {
   bool emit_instruction(size_t k, Plan& plan, bool* root) {
     const Piece& p = pieces_[k];
     if (plan.repeated.contains(k)) {
-      note(p.line, fmt::format("'{}' stands twice (line {} has it first), left out", p.name,
+      note(p.line, fmt::format("'{}' is given twice (line {} has it first), left out", p.name,
                                pieces_[plan.first[p.name]].line + first_line_));
       return false;
     }

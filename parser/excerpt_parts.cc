@@ -101,7 +101,7 @@ size_t ExcerptParts::other_text(size_t k, bool inside) {
   const size_t last = k - 1;
   std::string what = fmt::format("no HLO, left out: '{}{}'", pieces_[first].text.substr(0, 60),
                                  pieces_[first].text.size() > 60 ? "…" : "");
-  if (last > first) what += fmt::format(" and {} behind it", count_of(last - first, "line", "lines"));
+  if (last > first) what += fmt::format(" and {} after it", count_of(last - first, "line", "lines"));
   note(pieces_[first].line, what);
   incomplete_ |= like || inside;
   return last;
@@ -125,7 +125,7 @@ void ExcerptParts::name_computations() {
     }
     if (c.entry && entry && !c.left_out) {
       c.entry = false;
-      lack(line_of(c), fmt::format("a second ENTRY: '{}' is read as a computation that nobody calls", c.name));
+      lack(line_of(c), fmt::format("a second ENTRY: '{}' is read as a computation without callers", c.name));
     }
     entry |= c.entry;
   }
@@ -134,7 +134,7 @@ void ExcerptParts::name_computations() {
     while (last > 0 && comps_[last].left_out) --last;
     comps_[last].entry = true;
     note(line_of(comps_[last]),
-         fmt::format("no ENTRY: '{}', the last computation, is taken for it", comps_[last].name));
+         fmt::format("no ENTRY: '{}', the last computation, is used as the ENTRY", comps_[last].name));
   }
 }
 
@@ -145,7 +145,7 @@ size_t ExcerptParts::line_of(const TextComputation& c) const {
 void ExcerptParts::name_again(TextComputation& c, const TextComputation& first) {
   auto same = [&](size_t a, size_t b) { return pieces_[a].text == pieces_[b].text; };
   if (c.body.size() == first.body.size() && std::equal(c.body.begin(), c.body.end(), first.body.begin(), same)) {
-    note(line_of(c), fmt::format("computation '{}' stands twice (line {} has it first), left out", c.name,
+    note(line_of(c), fmt::format("computation '{}' is given twice (line {} has it first), left out", c.name,
                                  line_of(first) + first_line_));
     c.left_out = true;
     return;

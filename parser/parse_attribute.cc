@@ -130,10 +130,10 @@ void Parser::attribute(Pending& p) {
   size_t start = at_;
   std::string_view key_text = word();
   if (key_text.empty()) error_at(start, "expected the name of an attribute");
-  if (key_text == "metadata" && p.meta.valid()) error_at(start, "attribute metadata stands twice");
+  if (key_text == "metadata" && p.meta.valid()) error_at(start, "attribute metadata is given twice");
   if (peek() != '=') {
     at_ = start;
-    error_at(start, "expected '=' right behind attribute '{}'", key_text);
+    error_at(start, "expected '=' right after attribute '{}'", key_text);
   }
   ++at_;
   if (key_text == "metadata") {
@@ -149,7 +149,7 @@ void Parser::attribute(Pending& p) {
       InstId before = find(n, CompId(), place);
       if (std::find(p.control.begin(), p.control.end(), before) == p.control.end()) p.control.push_back(before);
     } while (eat(','));
-    expect('}', "behind control predecessors");
+    expect('}', "after control predecessors");
     return;
   }
   if (key_text == "mode" && op_info(p.op).cls == OpClass::Collective) {
@@ -204,7 +204,7 @@ void Parser::attribute(Pending& p) {
     bool inside = key == Attr::result_accuracy && op_info(p.base).transcendental;
     for (const OwnAttr& own : op_info(p.base).attrs) inside |= own.key == key;
     if (inside) {
-      if (p.wrapped->set.has(key)) error_at(start, "attribute '{}' stands twice", key_text);
+      if (p.wrapped->set.has(key)) error_at(start, "attribute '{}' is given twice", key_text);
       p.wrapped->set.set(key, attr_value(*p.wrapped, key, attr_kind(key)));
       return;
     }
@@ -229,7 +229,7 @@ void Parser::attribute(Pending& p) {
     dropped = true;
   }
   if (!dropped && std::find(p.seen.begin(), p.seen.end(), key) != p.seen.end())
-    error_at(start, "attribute '{}' stands twice", key_text);
+    error_at(start, "attribute '{}' is given twice", key_text);
   p.seen.push_back(key);
   AttrValue value = attr_value(p, key, attr_kind(key));
   if (dropped) {
@@ -456,7 +456,7 @@ CompId Parser::computation_ref() {
           d < distance || (d == distance && !best.empty() && u_.text(known) < best))
         distance = d, best = u_.text(known);
     error(place, fmt::format("computation '{}' is not defined before this place", u_.text(n)),
-          best.empty() ? "a computation stands before its callers" : fmt::format("did you mean '{}'?", best));
+          best.empty() ? "a computation is defined before its callers" : fmt::format("did you mean '{}'?", best));
   }
   // Its root and parameters may be missing: what calls it is in error because of it.
   if (std::find(broken_.begin(), broken_.end(), found->second) != broken_.end()) throw SyntaxError{{}, true};

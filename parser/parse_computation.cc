@@ -55,7 +55,7 @@ CompId Parser::computation(bool inline_body) {
       signature_name();
       shape();
     }
-    if (!eat("->")) error_here("expected '->' behind the parameters");
+    if (!eat("->")) error_here("expected '->' after the parameters");
     skip();
     shape_at = at_;
     declared = shape();
@@ -123,7 +123,7 @@ CompId Parser::computation(bool inline_body) {
              u_.shape_text_plain(m_->shape_id(c.root)), u_.shape_text_plain(declared));
   size_t behind = at_;
   if (bool more = eat(','); more && eat_word("execution_thread")) {
-    expect('=', "behind execution_thread");
+    expect('=', "after execution_thread");
     std::string thread = quoted("the name of a thread");
     if (thread != "main") m_->set_thread(comp, u_.str(thread));
   } else if (more && !inline_body) {

@@ -24,11 +24,11 @@ std::string Parser::alias_text(bool donor) {
       key = int_list("a shape index");
       alias_outputs_.emplace_back(key, place);
       out = index_text(key) + ": ";
-      expect(':', "behind an output's index");
+      expect(':', "after an output's index");
     }
     expect('(', "before a parameter's index");
     uint64_t number = natural("the number of a parameter");
-    expect(',', "behind the number of a parameter");
+    expect(',', "after the number of a parameter");
     Dims path = int_list("a shape index");
     out += fmt::format("({}, {}", number, index_text(path));
     if (donor) {
@@ -45,7 +45,7 @@ std::string Parser::alias_text(bool donor) {
       out += ", " + std::string(kind);
     }
     entries.emplace(std::move(key), out + ")");
-    expect(')', "behind an alias");
+    expect(')', "after an alias");
   }
   std::string all;
   for (const auto& [key, text] : entries) all += (all.empty() ? "{ " : ", ") + text;
@@ -62,7 +62,8 @@ void Parser::header() {
     std::string key(word());
     if (peek() != '=') error_at(start, "expected a field of the module header");
     ++at_;
-    if (std::find(seen.begin(), seen.end(), key) != seen.end()) error_at(start, "header field '{}' stands twice", key);
+    if (std::find(seen.begin(), seen.end(), key) != seen.end())
+      error_at(start, "header field '{}' is given twice", key);
     seen.push_back(key);
     ModuleConfig& c = m_->edit_config();
     auto flags = [&](std::string& slot) {
@@ -111,7 +112,7 @@ void Parser::header() {
       }
       if (!eat("->")) error_here("expected '->'");
       c.entry_result = shape();
-      expect('}', "behind the entry layout");
+      expect('}', "after the entry layout");
       c.has_entry_layout = true;
     } else if (options_.permissive) {
       c.kept_verbatim += fmt::format(", {}={}", key, raw_value());

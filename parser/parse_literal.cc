@@ -44,7 +44,7 @@ LitId Parser::literal(ShapeId shape_id) {
       out.elements.push_back(literal(s.elements[i]));
       if (u_[out.elements.back()].elided) out.elided = true;
     }
-    expect(')', "behind the elements of a tuple literal");
+    expect(')', "after the elements of a tuple literal");
     return u_.literal(std::move(out));
   }
   if (!s.is_array()) error_at(start, "no literal of type {}", type_name(s.type));
@@ -125,11 +125,11 @@ void Parser::sparse_items(const Shape& s, std::string& bytes) {
         error_at(place, "index {} is outside of dimension {} of size {}", index[d], d, s.dims[d]);
       at = at * s.dims[d] + index[d];
     }
-    expect(':', "behind the index of an element");
+    expect(':', "after the index of an element");
     element(s.type, bytes.data() + static_cast<size_t>(at) * width);
     ++items;
   } while (eat(','));
-  expect('}', "behind the elements of a literal");
+  expect('}', "after the elements of a literal");
   if (s.layout.sparse && items > s.layout.sparse)
     error_at(start, "{} elements in a sparse array with room for {}", items, s.layout.sparse);
 }
@@ -149,7 +149,7 @@ bool Parser::literal_array(const Shape& s, std::string& bytes) {
       ++at_;
     } else if (c == '.' && text_.substr(at_, 3) == "..." && level == 1) {
       at_ += 3;
-      expect('}', "behind '...'");
+      expect('}', "after '...'");
       return false;
     } else if (c == '{') {
       if (level == rank) error_here("braces are nested deeper than the {} dimensions of the literal", rank);
@@ -191,7 +191,7 @@ double Parser::float_text(ElementType type, std::string* nan_bits) {
       auto [end, code] = std::from_chars(text_.data() + at_, text_.data() + text_.size(), payload, 16);
       if (code != std::errc()) error_at(open, "expected a hexadecimal NaN payload");
       at_ = static_cast<size_t>(end - text_.data());
-      expect(')', "behind a NaN payload");
+      expect(')', "after a NaN payload");
       int mantissa = type == ElementType::F32 ? 23 : type == ElementType::F64 ? 52 : float_format(type)->mantissa_bits;
       if (payload >> mantissa) error_at(open, "the NaN payload has more than {} bits", mantissa);
       if (payload == 0) error_at(open, "a NaN payload is not zero");
@@ -278,7 +278,7 @@ void Parser::element(ElementType type, char* at) {
       element(part, at);
       expect(',', "between the parts of a complex number");
       element(part, at + storage_bytes(part));
-      expect(')', "behind a complex number");
+      expect(')', "after a complex number");
       return;
     }
     case TypeKind::kOther:

@@ -114,7 +114,7 @@ MetaId Parser::metadata() {
     size_t place = at_;
     std::string_view field = field_name("metadata");
     auto text = [&](uint32_t& slot) {
-      if (slot != StrId::kNone) error_at(place, "metadata field {} stands twice", field);
+      if (slot != StrId::kNone) error_at(place, "metadata field {} is given twice", field);
       skip();
       // Quoted without escapes: the common case needs no copy.
       if (peek() == '"') {
@@ -131,7 +131,7 @@ MetaId Parser::metadata() {
       slot = u_.str(quoted("a string")).value;
     };
     auto number = [&](int32_t& slot, int bit) {
-      if (seen & 1u << bit) error_at(place, "metadata field {} stands twice", field);
+      if (seen & 1u << bit) error_at(place, "metadata field {} is given twice", field);
       seen |= 1u << bit;
       int64_t v = integer("a number");
       if (v < INT32_MIN || v > INT32_MAX) error_at(place, "{} is out of the range of 32 bits", v);

@@ -242,7 +242,7 @@ void Parser::operands(CompId comp, Pending& p) {
     }
     return;
   }
-  expect(')', "behind the operand");
+  expect(')', "after the operand");
 }
 
 InstId Parser::parse_instruction(CompId comp, StrId n, size_t name_at, bool nested) {
@@ -433,7 +433,7 @@ bool Parser::instruction(CompId comp, bool) {
     if (percent && u_.reserved(n) && type_from_name(u_.text(n), &type))
       error_at(name_at, "'{}' is an element type and cannot be a name", u_.text(n));
     if (peek() == '=' && !percent) error(at_, "'=' needs a space before it here", "write `name = shape opcode(…)`");
-    expect('=', "behind the name of an instruction");
+    expect('=', "after the name of an instruction");
     InstId id = parse_instruction(comp, n, name_at, false);
     if (root) {
       if (m_->comp(comp).root.valid()) error_at(name_at, "a second ROOT in this computation");
@@ -478,7 +478,7 @@ std::unique_ptr<Module> Parser::bare_instruction() {
   m_->set_root(comp, root);
   m_->set_entry(comp);
   skip();
-  if (!done()) error_here("unexpected text behind the instruction");
+  if (!done()) error_here("unexpected text after the instruction");
   finish_module();
   return std::move(m_);
 }

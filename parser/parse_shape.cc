@@ -176,14 +176,14 @@ ShapeId Parser::shape_slow() {
     ++at_;
     Shape inner = u_[shape_slow()];
     if (!inner.is_array()) error_at(start, "a buffer holds one array");
-    expect(')', "behind the shape of a buffer");
+    expect(')', "after the shape of a buffer");
     inner.is_buffer = true;
     return u_.shape(std::move(inner));
   }
   Shape s;
   if (type_word.empty()) error_at(start, "expected a shape");
   if (!type_from_name(type_word, &s.type)) error_at(start, "unknown element type '{}'", type_word);
-  expect('[', "behind the element type");
+  expect('[', "after the element type");
   s.dims.reserve(4);
   auto dynamic_here = [&](bool dynamic) {
     if (s.dynamic.empty() && !dynamic) return;
@@ -214,7 +214,7 @@ ShapeId Parser::shape_slow() {
     s.layout.minor_to_major = default_minor_to_major(s.rank());
     s.layout.sparse = integer("the most elements of a sparse array");
     if (s.layout.sparse < 1) error_at(place, "a sparse array has room for at least one element");
-    expect('}', "behind a sparse layout");
+    expect('}', "after a sparse layout");
     return u_.shape(std::move(s));
   }
   // A `{` starts a layout only when a number or a colon follows, a blank before it or not; but the elements of a
@@ -249,11 +249,11 @@ void Parser::layout_parts(Layout& out) {
       key = std::string(word());
     size_t rank_of = std::find(std::begin(kOrder), std::end(kOrder), key) - std::begin(kOrder);
     if (key.empty() || rank_of == std::size(kOrder)) error_at(part, "unknown part of a layout '{}'", key);
-    if (rank_of < next) error_at(part, "layout part {} stands in the wrong place", key);
+    if (rank_of < next) error_at(part, "layout part {} is in the wrong place", key);
     if (key == "P") error_at(part, "physical shapes in a layout are not accepted");
     next = rank_of + 1;
     auto list = [&](auto&& one) {
-      expect('(', "behind the key of a layout part");
+      expect('(', "after the key of a layout part");
       std::string body = "(";
       if (!eat(')')) {
         for (;;) {
@@ -266,12 +266,12 @@ void Parser::layout_parts(Layout& out) {
       return body + ")";
     };
     auto number = [&](int64_t least, int64_t normal) {
-      expect('(', "behind the key of a layout part");
+      expect('(', "after the key of a layout part");
       skip();
       size_t place = at_;
       int64_t v = integer("a number");
       if (v < least) error_at(place, "{} is too small here", v);
-      expect(')', "behind a number");
+      expect(')', "after a number");
       if (v != normal) out.rest += fmt::format("{}({})", key, v);
     };
     if (key == "D") {
@@ -301,7 +301,7 @@ void Parser::layout_parts(Layout& out) {
       do {
         expect('(', "before a split");
         out.rest += fmt::format("({}:", integer("a dimension"));
-        expect(':', "behind the dimension of a split");
+        expect(':', "after the dimension of a split");
         bool first = true;
         while (!eat(')')) {
           if (!first) expect(',', "between the places of a split"), out.rest += ",";
@@ -312,13 +312,13 @@ void Parser::layout_parts(Layout& out) {
         skip();
       } while (peek() == '(');
     } else if (key == "#" || key == "*") {
-      expect('(', "behind the key of a layout part");
+      expect('(', "after the key of a layout part");
       skip();
       size_t place = at_;
       ElementType type;
       std::string_view name = word();
       if (!type_from_name(name, &type)) error_at(place, "unknown element type '{}'", name);
-      expect(')', "behind an element type");
+      expect(')', "after an element type");
       out.rest += fmt::format(
           "{}({})", key,
           type_kind(type) == TypeKind::kSigned || type_kind(type) == TypeKind::kUnsigned ? name : "invalid");
@@ -326,9 +326,9 @@ void Parser::layout_parts(Layout& out) {
       number(1, 1);
     } else if (key == "M") {
       int64_t v;
-      expect('(', "behind the key of a layout part");
+      expect('(', "after the key of a layout part");
       v = integer("a number");
-      expect(')', "behind a number");
+      expect(')', "after a number");
       if (v > 0) out.rest += fmt::format("M({})", v);
     } else {
       number(INT32_MIN, 0);
@@ -350,7 +350,7 @@ Layout Parser::layout(int rank) {
   if (static_cast<int>(out.minor_to_major.size()) != rank)
     error_at(start, "a layout of {} dimensions for an array of {}", out.minor_to_major.size(), rank);
   if (eat(':')) layout_parts(out);
-  expect('}', "behind a layout");
+  expect('}', "after a layout");
   return out;
 }
 

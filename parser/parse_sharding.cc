@@ -58,7 +58,7 @@ Mesh Parser::mesh() {
     if (word() != "device_id" || peek() != '=') error_at(place, "expected device_id=");
     ++at_;
     m.device = integer("a device");
-    expect(']', "behind a maximal mesh");
+    expect(']', "after a maximal mesh");
     return m;
   }
   int64_t total = 1;
@@ -68,8 +68,8 @@ Mesh Parser::mesh() {
       size_t place = at_;
       std::string name = quoted("the name of an axis");
       for (const auto& axis : m.axes)
-        if (axis.first == name) error_at(place, "axis '{}' stands twice", name);
-      expect('=', "behind the name of an axis");
+        if (axis.first == name) error_at(place, "axis '{}' is given twice", name);
+      expect('=', "after the name of an axis");
       int64_t size = integer("the size of an axis");
       if (m.axes.size() >= 1000) error_at(place, "a mesh of more than 1000 axes");
       if (size <= 0 || total > (int64_t{1} << 32) / size)
@@ -84,7 +84,7 @@ Mesh Parser::mesh() {
   eat(',');
   if (peek_word() == "device_ids") {
     word();
-    expect('=', "behind device_ids");
+    expect('=', "after device_ids");
     expect('(', "before the devices of a mesh");
     skip();
     size_t place = at_;
@@ -103,7 +103,7 @@ Mesh Parser::mesh() {
       if (static_cast<int64_t>(sorted.size()) != total)
         error_at(place, "{} devices for a mesh of {}", sorted.size(), total);
     }
-    expect(')', "behind the devices of a mesh");
+    expect(')', "after the devices of a mesh");
   } else {
     at_ = save;
   }
@@ -121,7 +121,7 @@ std::vector<AxisRef> Parser::axis_list(const Mesh& m, std::vector<AxisRef>& take
     if (open && peek() == '?') {
       ++at_;
       *open = true;
-      expect('}', "behind '?'");
+      expect('}', "after '?'");
       break;
     }
     std::string name = quoted("the name of an axis");
@@ -138,7 +138,7 @@ std::vector<AxisRef> Parser::axis_list(const Mesh& m, std::vector<AxisRef>& take
     if (eat(':')) {
       expect('(', "before the offset of a part of an axis");
       ref.pre = integer("the offset of a part of an axis");
-      expect(')', "behind the offset of a part of an axis");
+      expect(')', "after the offset of a part of an axis");
       ref.size = integer("the size of a part of an axis");
       if (ref.pre < 1 || ref.size < 1 || ref.pre > size || ref.size > size || size % (ref.pre * ref.size) != 0 ||
           ref.size == size)
@@ -171,7 +171,7 @@ std::string Parser::sharding_metadata(bool always_list) {
     list = true;
     do all.push_back(metadata_text(u_, u_[metadata()]));
     while (eat(','));
-    expect('}', "behind metadata");
+    expect('}', "after metadata");
   } else {
     at_ = save;
     all.push_back(metadata_text(u_, u_[metadata()]));
@@ -217,7 +217,7 @@ Sharding Parser::named_sharding() {
     skip();
     size_t place = at_;
     std::string key(field_name("a sharding"));
-    if (std::find(seen.begin(), seen.end(), key) != seen.end()) error_at(place, "field '{}' stands twice", key);
+    if (std::find(seen.begin(), seen.end(), key) != seen.end()) error_at(place, "field '{}' is given twice", key);
     seen.push_back(key);
     if (key == "metadata")
       s.metadata = sharding_metadata(true);
@@ -375,7 +375,7 @@ Sharding Parser::sharding() {
     expect('{', "before a sharding");
     s.elements.push_back(single_sharding());
   } while (eat(','));
-  expect('}', "behind the shardings of a tuple");
+  expect('}', "after the shardings of a tuple");
   return s;
 }
 

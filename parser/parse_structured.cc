@@ -102,12 +102,12 @@ std::string Parser::operand_aliases() {
   while (!eat('}')) {
     if (out.size() > 1) expect(',', "between aliases"), out += ", ";
     out += index() + ": (";
-    expect(':', "behind an output's index");
+    expect(':', "after an output's index");
     expect('(', "before an operand's index");
     out += std::to_string(natural("the number of an operand")) + ", ";
-    expect(',', "behind the number of an operand");
+    expect(',', "after the number of an operand");
     out += index() + ")";
-    expect(')', "behind an alias");
+    expect(')', "after an alias");
   }
   return out.size() == 1 ? "" : out + "}";
 }
@@ -168,7 +168,7 @@ std::string Parser::result_accuracy() {
   } else {
     error_at(place, "an accuracy has a mode or a tolerance, not '{}'", key);
   }
-  expect('}', "behind an accuracy");
+  expect('}', "after an accuracy");
   return out;
 }
 
@@ -215,7 +215,7 @@ std::string Parser::origin() {
       if (peek() == '{')
         if (Dims index = int_list("a shape index"); !index.empty())
           out += fmt::format(" {{{}}}", fmt::join(index, ","));
-      expect('}', "behind an original array");
+      expect('}', "after an original array");
       out += "}";
     } else {
       out += "}";
@@ -231,15 +231,15 @@ std::string Parser::origin_attribute() {
     skip();
     size_t place = at_;
     if (word() != "synthetic_call") error_at(place, "expected synthetic_call");
-    expect(']', "behind synthetic_call");
-    expect('}', "behind an origin");
+    expect(']', "after synthetic_call");
+    expect('}', "after an origin");
     return "{[synthetic_call]}";
   }
   if (eat('}')) return "{()}";
   skip();
   if (peek() != '{' && peek() != '(') error_here("expected a tree of original arrays");
   std::string out = "{" + origin() + "}";
-  expect('}', "behind an origin");
+  expect('}', "after an origin");
   return out;
 }
 
@@ -249,7 +249,7 @@ std::string Parser::origin_recovery_table() {
   std::string out;
   while (!eat('}')) {
     std::string from = origin();
-    expect(':', "behind an original array");
+    expect(':', "after an original array");
     std::string to = origin();
     out += "  " + from + " : " + to;
     if (eat(',')) {
@@ -322,13 +322,13 @@ std::string Parser::domain(ShapeId shape) {
   field("kind");
   std::string kind = quoted("the kind of a domain");
   if (kind != "sharding") error_at(place, "unknown kind '{}' of a domain", kind);
-  expect(',', "behind the kind of a domain");
+  expect(',', "after the kind of a domain");
   field("entry");
   StrId entry = sharding_of(shape);
-  expect(',', "behind the entry of a domain");
+  expect(',', "after the entry of a domain");
   field("exit");
   StrId exit = sharding_of(shape);
-  expect('}', "behind a domain");
+  expect('}', "after a domain");
   return fmt::format("{{kind=\"sharding\", entry={}, exit={}}}", u_.text(entry), u_.text(exit));
 }
 

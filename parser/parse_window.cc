@@ -23,7 +23,7 @@ Window Parser::window() {
     ++at_;
     size_t count;
     if (field == "pad") {
-      if (!pads.empty()) error_at(place, "window field pad stands twice");
+      if (!pads.empty()) error_at(place, "window field pad is given twice");
       do {
         int64_t low = integer("low padding");
         if (peek() != '_') error_here("window padding is written low_highx…");
@@ -34,7 +34,7 @@ Window Parser::window() {
     } else {
       size_t which = std::find(std::begin(kFields), std::end(kFields), field) - std::begin(kFields);
       if (which == std::size(kFields)) error_at(place, "unknown field '{}' of a window", field);
-      if (!lists[which].empty()) error_at(place, "window field {} stands twice", field);
+      if (!lists[which].empty()) error_at(place, "window field {} is given twice", field);
       lists[which] = dxd("a number of a window");
       count = lists[which].size();
     }
@@ -80,7 +80,7 @@ DimLabels Parser::dim_labels() {
     for (size_t i = 0; i < labels.size(); ++i) {
       char c = labels[i];
       auto put = [&](int64_t& slot) {
-        if (slot >= 0) error_at(start, "dim label '{}' stands twice", c);
+        if (slot >= 0) error_at(start, "dim label '{}' is given twice", c);
         slot = static_cast<int64_t>(i);
       };
       if (c == one)

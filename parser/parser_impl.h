@@ -91,7 +91,7 @@ class Parser {
     try {
       auto value = read();
       skip();
-      if (!done()) error_here("unexpected text behind the {}", what);
+      if (!done()) error_here("unexpected text after the {}", what);
       return value;
     } catch (SyntaxError& e) {
       throw Failure(FailureKind::kSyntax, render(options_.file, text_, e.diagnostic, options_.first_line));

@@ -3,7 +3,7 @@
 
 scikit-build-core (python/pyproject.toml) makes it: one libhlo_replay.so with LLVM and all other libraries inside, over it
 the command and two extensions, for CPython 3.11 and for the stable ABI of 3.12 and later. What it does not know is done
-here: headers of a newer CPython (Debian 13's, unpacked beside), an older glibc to link against (wheel_parts.py), a look
+here: headers of a newer CPython (Debian 13's, unpacked next to them), an older glibc to link against (wheel_parts.py), a look
 at every symbol that is asked for (wheel_symbols.py), licences, and the platform's name. Left to the machine: glibc 2.28
 or newer and libgcc, and what is loaded only where found (OpenBLAS, oneDNN, Graphviz, CUDA).
 

@@ -101,7 +101,7 @@ def sdist(of, out):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
-    parser.add_argument("--out", type=pathlib.Path, default=ROOT / "build-wheel" / "release", help="the folder; made anew")
+    parser.add_argument("--out", type=pathlib.Path, default=ROOT / "build-wheel" / "release", help="the folder; made again")
     parser.add_argument("--machines", default=",".join(wheel_parts.DEBIAN), help="whose wheels")
     parser.add_argument("--parts", default="wheels,sdist,docs")
     parser.add_argument("--rehearsal", action="store_true")

@@ -1,4 +1,4 @@
-"""What the wheel is linked of beside this machine's libraries: fetched from Debian's mirror by apt, kept in a cache.
+"""What the wheel is linked with besides this machine's libraries: fetched from Debian's mirror by apt, kept in a cache.
 
 Binary packages are unpacked, never installed. Libraries of which Debian has no archive that can go into a shared library
 (fmt, libzip, protobuf) are compiled from Debian's own source packages, its patches applied.

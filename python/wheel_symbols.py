@@ -2,7 +2,7 @@
 """What a wheel's binaries ask of the system: python/wheel_symbols.py WHEEL|FOLDER
 
 Prints for each the newest version of each library's symbols; fails where one is above what the wheel promises, where a
-library is asked for that a bare machine lacks, or a symbol that nobody has. Needs binutils (objdump, readelf).
+library is asked for that a bare machine lacks, or a symbol that is defined nowhere. Needs binutils (objdump, readelf).
 """
 import pathlib
 import re
@@ -63,7 +63,7 @@ def faults(folder):
             if not version:
                 python = path.name.startswith("_hlo.") and re.match(r"_?Py", name)
                 if name and name not in of_ours and not python:
-                    found.append(f"{where} asks for {name}, which nobody has")
+                    found.append(f"{where} asks for {name}, which is defined nowhere")
             elif library not in MOST or not re.fullmatch(r"[\d.]+", number):
                 found.append(f"{where} asks for {name}@{version}, of a library that differs between systems")
             else:

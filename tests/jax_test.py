@@ -81,7 +81,7 @@ def traps(tmp):
            recorded.debug_options())
     expect("the passes are left out", not any(s.pass_name == "algsimp" and s.data.get("file") and s.kind == "pass" for s in recorded.stages))
     jax.config.update("jax_compiler_enable_remat_pass", True)
-    refused("a flag that did not arrive", "was not told", lambda: _compile.settle(tmp / "lists", {"xla_disable_hlo_passes": "fusion"}))
+    refused("a flag that did not arrive", "was not asked", lambda: _compile.settle(tmp / "lists", {"xla_disable_hlo_passes": "fusion"}))
     with hj.capture(disable_passes=["fusion"]) as run:
         jax.jit(f)(x4)
     expect("capture merges, too", {"cse", "fusion"} <= set(run["f"].debug_options()["xla_disable_hlo_passes"]), run["f"].debug_options())

@@ -168,6 +168,13 @@ def protocol():
         expect(f"open {arguments}", bad and words in text, text)
     text, bad = client.call("summary", id=str(ROOT / "testdata/mul.hlo"), by="nonsense")
     expect("an argument that the command refuses", bad and "--by is" in text, text)
+    with tempfile.TemporaryDirectory() as made:
+        log = pathlib.Path(made) / "train.log"
+        log.write_text("RESOURCE_EXHAUSTED: Out of memory while trying to allocate 368.00MiB.\n")
+        text, bad = client.call("memory", id=str(ROOT / "testdata/memory"), log=str(log), stages=True, budget=20000)
+    expect("memory: a log and stages", not bad and "the temporaries of jit_train_step" in text and "stage by stage" in text, text)
+    text, bad = client.call("memory", **{"id": str(ROOT / "testdata/memory"), "try": True, "budget": 20000})
+    expect("memory: try", not bad and "tried: each change compiled by our passes" in text, text)
     text, bad = client.call("triage", id=str(ROOT / "testdata/mul.hlo"), seconds=20)
     expect("triage", not bad and "nothing: " in text and "sure: tested" in text, text)
     text, bad = client.call("triage", id=str(ROOT / "testdata/mul.hlo"), complaint="ugly")

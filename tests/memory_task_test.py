@@ -52,6 +52,8 @@ with tempfile.TemporaryDirectory() as directory:
         expect(f"{name}: its line", c[0]["allocations"][0]["source"].startswith("two_layers.py:") if c and c[0]["allocations"] else False, c)
     code, out, err = run("memory", DUMP, log(LOGS["runtime"]))
     expect("in words", code == 0 and "the temporaries of jit_train_step (0001): 368.00MiB" in out and "alive at its peak, at loop_convert_fusion.1" in out and "two_layers.py:9" in out, out)
+    code, out, err = run("memory", DUMP, log(LOGS["runtime"]), "--stages")
+    expect("in words, with stages", code == 0 and 0 < out.find("the temporaries of jit_train_step (0001): 368.00MiB") < out.find("stage by stage"), out)
     code, out, err = run("memory", DUMP, "--log=-", stdin=LOGS["runtime"])
     expect("standard input", code == 0 and "368.00MiB" in out, out + err)
 
@@ -119,7 +121,7 @@ with tempfile.TemporaryDirectory() as directory:
     expect("try: recomputation", "two_layers.py" in kinds["rematerialize"]["what"] and "jax.checkpoint" in kinds["rematerialize"]["how"] and kinds["rematerialize"]["source"].startswith("two_layers.py:"), kinds.get("rematerialize"))
     expect("try: donation", kinds["donate"]["foretold_bytes"] == 12 * MIB and 0 < kinds["donate"]["allocated_before"] - kinds["donate"]["allocated_after"] <= 12 * MIB, kinds.get("donate"))
     code, out, err = run("memory", DUMP, "--try")
-    expect("try in words", code == 0 and "tried: each change compiled by our passes" in out and "foretold at most" in out and "donate_argnums" in out and "of them make it no less" in out and "note: the dump's own compilation allocates 400.00MiB" in out, out)
+    expect("try in words", code == 0 and "tried: each change compiled by our passes" in out and "predicted at most" in out and "donate_argnums" in out and "of them make it no less" in out and "note: the dump's own compilation allocates 400.00MiB" in out, out)
 
     # What is compiled computes the same.
     v = answer("changed modules", 0, DUMP, "--try", "-o", tmp / "changed")["modules"][0]["tried"]
@@ -140,6 +142,46 @@ with tempfile.TemporaryDirectory() as directory:
             expect(f"{l['file']}: the same results", code == 0, out + err)
     code, out, err = run("memory", DUMP, "-o", tmp / "x")
     expect("-o alone", code == 2 and "-o goes with --try" in err, err)
+
+    # What jax.lax.scan stacks up: jax.checkpoint around the layer. jax's own allocates as much.
+    SCAN = (DUMP.with_name("memory_scan") / "module_0001.jit_loss.before_optimizations.txt").read_text()
+
+    def scanned(name, text):
+        folder = tmp / name
+        folder.mkdir()
+        (folder / "module_0001.jit_loss.before_optimizations.txt").write_text(text)
+        shutil.copy(next(DUMP.glob("*.pbtxt")), folder / "module_0001.jit_loss.gpu_target_config.pbtxt")
+        code, out, err = run(folder / "module_0001.jit_loss.before_optimizations.txt", "--pipeline=xla-gpu", "-o", tmp / f"{name}.out")
+        expect(f"{name}: replayed", code == 0, err)
+        shutil.copy(tmp / f"{name}.out" / "module_0001.jit_loss.after_optimizations.txt", folder / "module_0001.jit_loss.sm_8.0_gpu_after_optimizations.txt")
+        levers = answer(name, 0, folder, "--try", "-o", tmp / f"{name}.changed")["modules"][0]["tried"]["levers"]
+        return [l for l in levers if "scan" in l["what"]]
+
+    found = scanned("scan", SCAN)
+    expect("scan: one lever", len(found) == 1 and found[0]["kind"] == "rematerialize" and "jax.lax.scan" in found[0]["how"] and found[0]["source"].startswith("scan.py:"), found)
+    def same(name, file):
+        code, out, err = run("exec", tmp / name / "module_0001.jit_loss.before_optimizations.txt", "--seed=1", f"--compare-with={tmp / (name + '.changed') / file}")
+        expect(f"{name}: the same results", code == 0, out + err)
+
+    if found:
+        l = found[0]
+        less = l["allocated_before"] - l["allocated_after"]
+        expect("scan: bytes", l["helps"] and 0.8 * l["foretold_bytes"] < less <= l["foretold_bytes"], l)
+        same("scan", l["file"])
+    # Not where a slice of the stack stays as it was.
+    LAST = re.search(r"(%lt\S* = pred\[\] compare\(%\S+#0, %(constant\S*)\), direction=LT, metadata={op_name=\"jit\(loss\)/jvp)", SCAN)
+    short = SCAN.replace(f"%{LAST[2]} = s32[] constant(6)", f"%{LAST[2]} = s32[] constant(5)")
+    expect("scan: five of six", short != SCAN and scanned("short", short) == [])
+    # A stack that the program reads, too, is kept; the others are not.
+    read = SCAN.replace("  ROOT %tuple.5 = (f32[6,32,64]{2,1,0}, f32[6,64,32]{2,1,0}) tuple(%while.27#2, %while.27#3)",
+                        "  %one = f32[1,1,1]{2,1,0} slice(%while.17#3), slice={[5:6], [3:4], [2:3]}\n  %number = f32[] reshape(%one)\n"
+                        "  %all = f32[6,32,64]{2,1,0} broadcast(%number), dimensions={}\n  %sum = f32[6,32,64]{2,1,0} add(%while.27#2, %all)\n"
+                        "  ROOT %tuple.5 = (f32[6,32,64]{2,1,0}, f32[6,64,32]{2,1,0}) tuple(%sum, %while.27#3)")
+    kept = scanned("read", read)
+    arrays = [int(re.search(r"\((\d+) arrays", l["what"])[1]) for l in found + kept]
+    expect("scan: a stack that is read", read != SCAN and len(arrays) == 2 and arrays[1] == arrays[0] - 1, (found, kept))
+    if kept:
+        same("read", kept[0]["file"])
 
     # What cannot be asked.
     one = tmp / "one.hlo"

@@ -126,7 +126,7 @@ TEST(Parse, RefusesWithALocation) {
       {entry("ROOT r = u64[] constant(18446744073709551616)"), "out of the range of 64 bits"},
       {entry("ROOT r = f32[-1] parameter(0)"), "not negative"},
       {entry("ROOT r = f32[2]{0,1} parameter(0)"), "a layout of 2 dimensions for an array of 1"},
-      {entry("ROOT r = f32[2]{0:S(1)T(128)} parameter(0)"), "stands in the wrong place"},
+      {entry("ROOT r = f32[2]{0:S(1)T(128)} parameter(0)"), "is in the wrong place"},
       {entry("ROOT r = g32[2] parameter(0)"), "unknown element type 'g32'"},
       {entry("p = f32[] parameter(1)"), "has no parameter 0"},
       {"HloModule m\nENTRY e { p = f32[] parameter(0)\n ROOT r = f32[] call(p), to_apply=a }\na { ROOT r = f32[] "

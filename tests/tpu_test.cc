@@ -90,7 +90,7 @@ TEST(Tiles, BitcastsKeepPlaces) {
 
 TEST(Tiles, BitcastsThatHaveNoValueAreRefusedByName) {
   EXPECT_NE(bitcast_of("s32[3]{0:T(4)}", "{1,2,3}", "s32[4]{0:T(4)}").find("fills up tiles"), std::string::npos);
-  EXPECT_NE(bitcast_of("s32[2,2]{1,0:T(2,2)}", "{{1,2},{3,4}}", "s32[4]{0:S(1)}").find("tiles are not told"),
+  EXPECT_NE(bitcast_of("s32[2,2]{1,0:T(2,2)}", "{{1,2},{3,4}}", "s32[4]{0:S(1)}").find("tiles are not known"),
             std::string::npos);
   EXPECT_NE(bitcast_of("s32[4]{0:T(4)}", "{1,2,3,4}", "s16[8]{0:T(8)}").find("elements of another size"),
             std::string::npos);

@@ -52,7 +52,7 @@ check(glibc < (2, 36) or any("arc4random@GLIBC_2.36" in fault for fault in found
 found = faults_of(NEWER, SOURCE / "python" / "older_glibc.cc", "-lm")
 check(not found, f"with older_glibc.cc nothing newer is asked for: {found}")
 found = faults_of('extern "C" int nobody(); extern "C" int f() { return nobody(); }')
-check(found == ["libof.so asks for nobody, which nobody has"], f"what nobody has is told: {found}")
+check(found == ["libof.so asks for nobody, which is defined nowhere"], f"what nobody has is told: {found}")
 found = faults_of('#include <string>\nextern "C" void f(std::string& s) { s += "x"; }')
 check(any("libstdc++.so.6" in fault for fault in found), f"the C++ library is told: {found}")
 

@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 """The words of docs/HACKING.md ("Words") that nothing a user reads may have: words_test.py HLO_REPLAY SOURCE_FOLDER [--list]
 
-Read are README.md, CHANGELOG.md, docs/*.md and the help text of every command. Left out are code spans, blocks that are no shell
-(outputs are the commands' own), names in capitals, and the files of EXCEPT. The tables of options in docs/commands.md are held to --help,
-too (tests/dev/commands_page.py --check). Exit 1 with file, line and replacement of each word found."""
+Read are README.md, CHANGELOG.md, docs/*.md, the help text of every command, and what the program prints: literals with a blank in the
+sources of C++ (SOURCES), literals and docstrings of python/, descriptions of docs/schemas. Left out are code spans, blocks that are no
+shell (outputs are the commands' own), names in capitals, the files of EXCEPT and the literals of VALUES. The tables of options in
+docs/commands.md are compared with --help, too (tests/dev/commands_page.py --check). Exit 1 with file, line and replacement of each."""
+import ast
 import pathlib
 import re
 import sys
@@ -13,6 +15,9 @@ import commands_page
 
 EXCEPT = {"PROGRESS.md": "the state of the work", "faults.md": "reports as they came"}
 SHELL = ("sh", "bash")
+SOURCES = ("parser", "ir", "passes", "dump", "gpu_exec", "replay", "include", "python/src", "viewer")
+VALUES = {"not judged"}  # of --json, which keeps its values
+CPP = re.compile(r'//[^\n]*|/\*.*?\*/|#include[^\n]*|R"(\w*)\((?P<raw>.*?)\)\1"|"(?P<text>(?:[^"\\\n]|\\.)*)"|\'(?:[^\'\\\n]|\\.)+\'', re.S)
 
 
 def table(page):
@@ -54,6 +59,43 @@ def places(name, text, words):
                     yield f"{name}:{number}: '{match.group(0)}' in '{around}': {instead}"
 
 
+def cpp_literals(text):
+    """(line, text) of each literal with a blank; what is in comments is no literal."""
+    for match in CPP.finditer(text):
+        value = match["raw"] if match["raw"] is not None else match["text"]
+        if value and " " in value and value not in VALUES:
+            yield text.count("\n", 0, match.start()) + 1, value.replace("\\n", "  ")
+
+
+def python_literals(text):
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and " " in node.value:
+            yield node.lineno, prose(node.value)
+
+
+def descriptions(text):
+    """Of a schema's, a line each."""
+    for number, line in enumerate(text.split("\n"), 1):
+        if '"description": ' in line:
+            yield number, line
+
+
+def printed(source, words):
+    """Places in what the program prints."""
+    anything = re.compile("|".join(pattern.pattern for pattern, _ in words), re.I)
+    files = [(f, cpp_literals) for top in SOURCES for end in ("cc", "h", "def") for f in (source / top).rglob(f"*.{end}")]
+    files += [(f, python_literals) for f in (source / "python").rglob("*.py")]
+    files += [(f, descriptions) for f in (source / "docs/schemas").glob("*.json")]
+    for file, literals in sorted(files):
+        text = file.read_text()
+        if not anything.search(text):
+            continue
+        for first, value in literals(text):
+            if anything.search(value):
+                for place in places(file.relative_to(source), "\n" * (first - 1) + value, words):
+                    yield place
+
+
 def main():
     tool, source = sys.argv[1], pathlib.Path(sys.argv[2])
     hacking = (source / "docs/HACKING.md").read_text()
@@ -70,6 +112,10 @@ def main():
     for name, text in texts.items():
         found += places(f"hlo-replay {name} --help", text, words)
     found += commands_page.faults(texts)
+    found += printed(source, words)
+    sample = [value for _, value in cpp_literals('a("it is told", \'"\', "told", R"(it\nlies so)"); // "it stands"\n')]
+    if sample != ["it is told", "it\nlies so"]:
+        found.append(f"the test itself: {sample}")
     wrong = list(places("sample", prose("It stands `beside`.\n```console\nbehind\n```\n```sh\nls # behind\n```\nTOLD\n"), words))
     if len(words) < 30 or len(wrong) != 2:
         found.append(f"the test itself: {len(words)} words, {wrong}")

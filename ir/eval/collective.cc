@@ -160,7 +160,7 @@ Value Evaluator::collective(InstId inst, std::vector<Value>& ops) {
         // Compiled for one device, XLA leaves the other shares of the output alone, which reads as zeros.
         bool alone = !grid_ && size <= u_[out.shape].dims[dim];
         if (!alone && size * static_cast<int64_t>(n) != u_[out.shape].dims[dim])
-          refuse(inst, fmt::format("{} devices gather {} of {}; the module's header tells how many there are "
+          refuse(inst, fmt::format("{} devices gather {} of {}; their number is in the module's header "
                                    "(replica_count, num_partitions)",
                                    n, u_.shape_text_plain(all[0][k].shape), u_.shape_text_plain(out.shape)));
         for (size_t d = 0; d < n; ++d) copy_part(u_, all[d][k], 0, out, static_cast<int64_t>(d) * size, dim, size);

@@ -60,8 +60,8 @@ void each_pair(ElementType type, int64_t n, const char* a, const char* b, const 
 }
 
 std::string off_by(const OutputComparison& o, double largest) {
-  std::string out =
-      fmt::format("off by {:.3g} of the largest magnitude {:.6g}, {:.3g} is allowed", o.relative, largest, o.tolerance);
+  std::string out = fmt::format("off by {:.3g} times the largest magnitude {:.6g}, {:.3g} is allowed", o.relative,
+                                largest, o.tolerance);
   if (o.error_a >= 0) out += fmt::format("; against the reference {:.3g} off, the other {:.3g}", o.error_a, o.error_b);
   return out;
 }

@@ -33,7 +33,7 @@ std::shared_ptr<const std::vector<std::vector<Value>>> DeviceGrid::rendezvous(co
                                                                               std::vector<Value> brought,
                                                                               const std::string& what) {
   size_t me = static_cast<size_t>(std::find(members.begin(), members.end(), device) - members.begin());
-  HLO_CHECK(me < members.size(), "device {} is no member of its own group", device);
+  HLO_CHECK(me < members.size(), "device {} is not in the group that it asks for", device);
   int64_t round = rounds_[{key, device}]++;
   auto [at, fresh] = rendezvous_.try_emplace({key, round});
   Rendezvous& here = at->second;

@@ -411,7 +411,7 @@ Value Evaluator::run_instruction(InstId inst, std::vector<Value> ops) {
       return v;
     }
     case Opcode::Parameter:
-      refuse(inst, "a parameter has no value of its own");
+      refuse(inst, "a parameter has no value without an argument");
     case Opcode::Iota: {
       Value v = make(out_id);
       const Shape& s = u_[out_id];

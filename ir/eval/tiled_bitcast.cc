@@ -15,7 +15,7 @@ Value Evaluator::tiled_bitcast(InstId inst, const Value& in) {
     refuse(inst, "a bitcast of a tiled layout to elements of another size");
   // libtpu's last stages leave tiles out of some arrays on the chip: how those lie nobody knows.
   if (from.layout.rest.starts_with("T(") != to.layout.rest.starts_with("T(") && from.elements_count() > 1)
-    refuse(inst, "a bitcast between an array in tiles and one whose tiles are not told");
+    refuse(inst, "a bitcast between an array in tiles and one whose tiles are not known");
   const std::optional<TiledOrder> operand = TiledOrder::of(from), result = TiledOrder::of(to);
   if (!operand || !result) refuse(inst, "a bitcast of a layout whose order in memory is unknown");
   if (operand->same_as(*result)) {

@@ -60,7 +60,7 @@ bool run_convert_async_collectives_to_sync(Module& m, PassContext& ctx) {
       seen = true;
       const StrId config = config_with_sync(m, start, true);
       if (!config.valid() || config == m.attrs(start).text(Attr::backend_config)) continue;
-      if (!ctx.spend(m, "nothing runs beside it", {start})) break;
+      if (!ctx.spend(m, "nothing runs during it", {start})) break;
       m.set_attr(start, Attr::backend_config, AttrValue(config));
       tagged.push_back(start);
     }

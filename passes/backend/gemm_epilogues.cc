@@ -198,7 +198,7 @@ void GemmRewriter::add(InstId i) {
   auto behind_bitcast = [&](InstId x, InstId bias) {
     const auto r = m_.op(x) == Opcode::Bitcast ? result_behind(x, false, true) : std::nullopt;
     if (!r || (m_.op(bias) == Opcode::Broadcast && m_.user_count(bias) != 1)) return false;
-    if (m_.shape(bias).type != m_.shape(r->call).type || !spend("sum in front of a bitcast", {i, r->call})) return true;
+    if (m_.shape(bias).type != m_.shape(r->call).type || !spend("sum before a bitcast", {i, r->call})) return true;
     const InstId same = make(m_, m_.parent(i), Opcode::Bitcast, {bias}, {}, m_.shape_id(r->call));
     if (m_.op(bias) != Opcode::Broadcast) m_.set_meta(same, m_[bias].meta);
     const InstId sum = make(m_, m_.parent(i), Opcode::Add, {r->call, same}, {}, m_.shape_id(r->call));

@@ -282,7 +282,7 @@ bool run_rematerialization(Module& m, PassContext& ctx) {
     const int64_t limit = card_limit(m, card, nodes);
     if (bytes_altogether(m, nodes) > limit) changed = Rematerialization(m, ctx).run(limit);
   } else {
-    ctx.note(m, "left: the card's memory is unknown", {});
+    ctx.note(m, "left: the GPU's memory is unknown", {});
   }
   while (ctx.run(m, "dce")) changed = true;
   return changed;

@@ -27,7 +27,7 @@ bool even_filter_gradient(Module& m, PassContext& ctx, InstId i, Window w) {
     outer[static_cast<size_t>(d.input_spatial[k])] = {e.pad_low - least, e.pad_high - least, 0};
     e.pad_low = e.pad_high = least;
   }
-  if (!ctx.spend(m, "padding in front of the call", {i})) return false;
+  if (!ctx.spend(m, "padding before the call", {i})) return false;
   std::vector<InstId> ops(m.operands(i).begin(), m.operands(i).end());
   ops[0] = zero_pad(m, x, outer);
   InstId call = m.clone_inst(i, m.parent(i), ops);
@@ -53,7 +53,7 @@ bool even_input_gradient(Module& m, PassContext& ctx, InstId i, Window w) {
     wide[at] += e.pad_low + e.pad_high - 2 * least;
     e.pad_low = e.pad_high = least;
   }
-  if (!ctx.spend(m, "slice behind the call", {i})) return false;
+  if (!ctx.spend(m, "slice after the call", {i})) return false;
   std::vector<InstId> ops(m.operands(i).begin(), m.operands(i).end());
   InstId call = m.clone_inst(i, m.parent(i), ops, u.tuple({u.with_dims(parts[0], wide), parts[1]}));
   m.set_attr(call, Attr::window, w);
@@ -86,7 +86,7 @@ bool run_conv_padding_legalization(Module& m, PassContext& ctx) {
     }
     Window w = *given;
     const DimLabels d = *m.attrs(i).get<DimLabels>(Attr::dim_labels);
-    if (!ctx.spend(m, "padding in front of the call", {i})) return changed;
+    if (!ctx.spend(m, "padding before the call", {i})) return changed;
     InstId x = m.operand(i, 0), f = m.operand(i, 1);
     std::vector<PaddingDim> outer(m.shape(x).dims.size()), inner(m.shape(f).dims.size());
     std::vector<std::pair<int64_t, int64_t>> cut(m.shape(x).dims.size());

@@ -236,7 +236,7 @@ class Padder {
                 "sizes that cross a loop, a branch or a call and cannot go as values");
       return false;
     }
-    if (!ctx_.spend(m_, "sizes beside arrays across calls", {first})) return false;
+    if (!ctx_.spend(m_, "sizes next to arrays across calls", {first})) return false;
     ctx_.run(m_, "flatten-call-graph");
     SizesAcrossCalls sizes(m_);
     const bool done = sizes.run();

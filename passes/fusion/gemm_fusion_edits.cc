@@ -234,7 +234,7 @@ class BitcastHoister {
     const InstId root = m_.comp(body).root;
     const std::optional<Form> form = root_form(dot);
     if (!form || *form == form_of(m_.shape(root))) return false;
-    if (!ctx_.spend(m_, "bitcast behind the product out of the fusion", {fusion, root})) return false;
+    if (!ctx_.spend(m_, "bitcast after the product out of the fusion", {fusion, root})) return false;
     const ShapeId shape = m_.shape_id(fusion), inner = formed(u_, m_.shape_id(root), *form);
     m_.set_root(body, make(m_, body, Opcode::Bitcast, {root}, {}, inner));
     const InstId back = make(m_, m_.parent(fusion), Opcode::Bitcast, {fusion}, {}, shape);
@@ -293,7 +293,7 @@ class BitcastHoister {
       if (m_.op(i) == Opcode::Constant && m_.shape(i).rank() > 0 &&
           has_other_layout(u_[formed(u_, m_.shape_id(i), moved.form)]))
         return false;  // its bytes would have to move
-    if (!ctx_.spend(m_, "bitcast in front of the product out of the fusion", {fusion, bitcast})) return false;
+    if (!ctx_.spend(m_, "bitcast before the product out of the fusion", {fusion, bitcast})) return false;
     for (const auto& [i, moved] : *steps) {
       const ShapeId shape = formed(u_, m_.shape_id(i), moved.form);
       if (m_.op(i) == Opcode::Parameter) {

@@ -131,7 +131,7 @@ class OutputFusion {
       if (m_.op(list[i]) != Opcode::Fusion) continue;
       for (size_t j = i + 1; j < list.size();) {
         if (looked_ > most) {
-          ctx_.note(m_, "not joined", {list[i], list[j]}, "too many that read the same stand too far apart");
+          ctx_.note(m_, "not joined", {list[i], list[j]}, "too many with the same operand are too far apart");
           return changed;
         }
         if (std::string why = refuse_pair(list[i], list[j], parent); !why.empty()) {

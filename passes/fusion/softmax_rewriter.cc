@@ -295,7 +295,7 @@ class SoftmaxRewriter {
   std::string decide(Decision* d) const {
     const size_t count = inside(m_, d->diamond).size();
     if (count > kMostInside)
-      return fmt::format("It has {} instructions; more than {} are not priced here.", count, kMostInside);
+      return fmt::format("It has {} instructions; more than {} are not estimated here.", count, kMostInside);
     Module alone(m_.universe());
     DiamondCopy copy(m_, d->diamond, alone);
     const CompId outer = alone.add_computation("outer");

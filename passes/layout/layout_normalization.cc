@@ -107,7 +107,7 @@ class LayoutNormalizer {
     if (m_.users(i).empty() || !m_.shape(i).is_array()) return;
     const ShapeId shape = m_.shape_id(i);
     if (is_default(m_.shape(i))) return;
-    if (!spend("bitcast to the dimensions as they lie", i)) return;
+    if (!spend("bitcast to the dimensions in layout order", i)) return;
     const InstId there = bitcast_to(m_, i, as_it_lies(u_, shape));
     done_.insert(there);
     const InstId back = bitcast_to(m_, there, shape);
@@ -161,7 +161,7 @@ class LayoutNormalizer {
     const Literal& literal = m_.literal(i);
     const Shape s = m_.shape(i);
     if (!s.is_array() || s.has_zero()) return false;
-    if (!spend("constant as it lies", i)) return true;
+    if (!spend("constant in layout order", i)) return true;
     Literal now = literal;
     now.shape = as_it_lies(u_, m_.shape_id(i));
     if (!literal.elided) now.bytes = relaid_bytes(literal, s, static_cast<size_t>(storage_bytes(s.type)));
@@ -174,7 +174,7 @@ class LayoutNormalizer {
     for (InstId o : m_.operands(i))  // scalars of clamps and selects lie anyhow
       if (m_.shape(o).rank() == m_.shape(i).rank() && !same_order(o, i)) return false;
     if (operands.empty()) return false;
-    if (spend("as it lies", i)) take(i, clone(i, operands));
+    if (spend("in layout order", i)) take(i, clone(i, operands));
     return true;
   }
 
@@ -185,7 +185,7 @@ class LayoutNormalizer {
     if (major_to_minor(longer).back() != longer.rank() - 1) return false;
     const std::vector<InstId> operands = normal_operands(i, 1);
     if (operands.empty()) return false;
-    if (spend("as it lies", i)) take(i, clone(i, operands));
+    if (spend("in layout order", i)) take(i, clone(i, operands));
     return true;
   }
 
@@ -213,7 +213,7 @@ class LayoutNormalizer {
       for (size_t k = 0; k < order.size(); ++k)
         operands[arrays + k] = m_.operand(i, arrays + static_cast<size_t>(order[k]));
     }
-    if (!spend("as it lies", i)) return true;
+    if (!spend("in layout order", i)) return true;
     take(i, clone(i, operands, std::move(a)));
     return true;
   }
@@ -221,7 +221,7 @@ class LayoutNormalizer {
   bool broadcast(InstId i) {
     const std::vector<InstId> operands = normal_operands(i, 1);
     if (operands.empty()) return false;
-    if (!spend("as it lies", i)) return true;
+    if (!spend("in layout order", i)) return true;
     const Dims from = major_to_minor(m_.shape(m_.operand(i, 0)));
     Dims dims = at_places(in_order(m_.attrs(i).ints(Attr::dimensions), from), places_of(m_.shape(i)));
     const InstId now = clone(i, operands);
@@ -231,7 +231,7 @@ class LayoutNormalizer {
   }
 
   bool iota(InstId i) {
-    if (!spend("as it lies", i)) return true;
+    if (!spend("in layout order", i)) return true;
     const Dims places = places_of(m_.shape(i));
     const InstId now = clone(i, {});
     m_.set_attr(now, Attr::iota_dimension, places[static_cast<size_t>(m_.attrs(i).integer(Attr::iota_dimension))]);
@@ -242,7 +242,7 @@ class LayoutNormalizer {
   bool reshape(InstId i) {
     const std::vector<InstId> operands = normal_operands(i, 1);
     if (operands.empty() || !reshape_is_bitcast(u_, m_.shape_id(m_.operand(i, 0)), m_.shape_id(i))) return false;
-    if (spend("as it lies", i)) take(i, clone(i, operands));
+    if (spend("in layout order", i)) take(i, clone(i, operands));
     return true;
   }
 
@@ -252,7 +252,7 @@ class LayoutNormalizer {
     const std::vector<InstId> operands = normal_operands(i, 1);
     if (operands.empty()) return false;
     const bool copy = m_.op(i) == Opcode::Copy;
-    if (!spend(copy ? "copy to another layout" : "as it lies", i)) return true;
+    if (!spend(copy ? "copy to another layout" : "in layout order", i)) return true;
     const Dims order = major_to_minor(m_.shape(i)), places = places_of(m_.shape(m_.operand(i, 0)));
     const Dims dims = at_places(copy ? order : in_order(m_.attrs(i).ints(Attr::dimensions), order), places);
     if (!copy && is_identity(dims)) {
@@ -275,7 +275,7 @@ class LayoutNormalizer {
     if (m_.shape(update).dims.size() > window.size() + 1 || !a.ints(Attr::input_batching_dims).empty()) return false;
     const int64_t vector = a.integer(Attr::index_vector_dim);
     if (vector >= m_.shape(indices).rank() && m_.shape(indices).rank() > 1) return false;
-    if (!spend("as it lies", i)) return true;
+    if (!spend("in layout order", i)) return true;
     const Dims order = major_to_minor(m_.shape(into)), places = inverse_permutation(order);
     const Dims update_places = places_of(m_.shape(update));
     Dims of_operand(order.size(), -1), inserted, updated;  // the update's dimension, by the operand's
@@ -308,7 +308,7 @@ class LayoutNormalizer {
     for (InstId o : m_.operands(i)) needed |= !is_default(m_.shape(o));
     const DimLabels* labels = m_.attrs(i).get<DimLabels>(Attr::dim_labels);
     if ((!needed && !call) || !labels) return false;
-    if (!spend(needed ? "convolution of dimensions as they lie" : "bitcasts beside a convolution as it is", i))
+    if (!spend(needed ? "convolution of dimensions in layout order" : "bitcasts around a convolution as it is", i))
       return true;
     const Shape &lhs = m_.shape(m_.operand(i, 0)), &rhs = m_.shape(m_.operand(i, 1));
     const Dims input = places_of(of_input ? result : lhs), filter = places_of(of_filter ? result : rhs);

@@ -37,7 +37,7 @@ class CopyMover {
 
   // The same operation in the layout of what was copied, and a copy behind it.
   bool moved(InstId i, size_t reads) {
-    if (!ctx_.spend(m_, "copy behind its reader", {i, m_.operand(i, 0)})) return false;
+    if (!ctx_.spend(m_, "copy after its user", {i, m_.operand(i, 0)})) return false;
     std::vector<InstId> operands(m_.operands(i).begin(), m_.operands(i).end());
     for (size_t n = 0; n < reads; ++n) operands[n] = m_.operand(operands[n], 0);
     const ShapeId shape = u_.with_layout(m_.shape_id(i), m_.shape(operands[0]).layout.minor_to_major);

@@ -106,7 +106,7 @@ bool run_reduction_layout_normalizer(Module& m, PassContext& context) {
       if (major_to_minor(m.shape(o)) != order) return false;  // reduce-decomposer makes them alike
       all_plain &= lies_by_default(m.shape(o));
     }
-    if (all_plain || !ctx.spend(m, "inputs as they lie", {i})) return false;
+    if (all_plain || !ctx.spend(m, "inputs in layout order", {i})) return false;
     Dims dims, kept;  // kept: by their old number in the result, as they stand in the new one
     for (size_t k = 0; k < order.size(); ++k) {
       if (contains(gone, order[k]))

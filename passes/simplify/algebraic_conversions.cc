@@ -149,7 +149,7 @@ void A::bitcast(InstId i) {
     InstId b = operand(a, 0), source = operand(b, 0);
     const Shape from = m_.shape(source);
     if (type(source) == type(b) && type(a) == type(i) && from.is_array() && from.layout.rest.empty()) {
-      if (!go("bitcast behind an elementwise operation", i)) return;
+      if (!go("bitcast after an elementwise operation", i)) return;
       InstId f =
           m_.clone_inst(a, m_.parent(i), std::vector<InstId>{source}, u_.with_type(m_.shape_id(source), type(a)));
       rw(i, Opcode::Bitcast, {f});

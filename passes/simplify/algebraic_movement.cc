@@ -405,7 +405,7 @@ bool A::transpose_of_reshape(InstId i) {
   Dims joined, permutation(runs.size());
   for (size_t n = 0; n < order.size(); ++n)
     joined.push_back(out[order[n]]), permutation[order[n]] = static_cast<int64_t>(n);
-  if (!go("transpose behind the reshape", i)) return true;
+  if (!go("transpose after the reshape", i)) return true;
   InstId flat = make_reshape(m_, operand(operand(t, 0), 0), joined);
   rw(i, Opcode::Transpose, {flat}, dims_attr(u_, Opcode::Transpose, permutation));
   return true;

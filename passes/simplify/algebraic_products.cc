@@ -236,7 +236,7 @@ bool A::value_beside_place(InstId i, Opcode kind) {
       continue;
     const double worst = kind == Opcode::Maximum ? -HUGE_VAL : HUGE_VAL;
     if (!is_all(m_, operand(i, 1), worst)) return false;
-    if (go("value beside its place", i)) rw_to(i, make_element(m_, other, 0));
+    if (go("value next to its place", i)) rw_to(i, make_element(m_, other, 0));
     return true;
   }
   return false;

@@ -471,7 +471,7 @@ void A::reverse(InstId i) {
     auto scalar = [&](InstId o) { return op(o) == Opcode::Broadcast && m_.shape(operand(o, 0)).rank() == 0; };
     for (size_t side : {size_t{0}, size_t{1}}) {
       if (!scalar(operand(a, 1 - side)) || scalar(operand(a, side))) continue;
-      if (!go("reverse beside a spread scalar", i)) return;
+      if (!go("reverse next to a broadcast scalar", i)) return;
       std::vector<InstId> ops(m_.operands(a).begin(), m_.operands(a).end());
       ops[side] = make_op(i, Opcode::Reverse, {ops[side]}, dims_attr(u_, Opcode::Reverse, turned));
       rw(i, op(a), ops, m_[a].attrs);

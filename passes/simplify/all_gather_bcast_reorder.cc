@@ -23,8 +23,7 @@ bool run_all_gather_bcast_reorder(Module& m, PassContext& ctx) {
     // Arrays that are the same all along what is gathered XLA leaves; of a scalar each device's value is gathered.
     const bool scalar = map.empty() && part > 0;
     if (at == map.end() && !scalar) continue;
-    if (!ctx.spend(m, scalar ? "all-gather of a scalar" : "all-gather in front of the broadcast", {i, b}))
-      return changed;
+    if (!ctx.spend(m, scalar ? "all-gather of a scalar" : "all-gather before the broadcast", {i, b})) return changed;
     CompId c = m.parent(i);
     InstId a = m.operand(b, 0);
     Dims dims = m.shape(a).dims;

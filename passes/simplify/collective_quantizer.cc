@@ -106,13 +106,13 @@ bool run_collective_quantizer(Module& m, PassContext& ctx) {
         return m.clone_inst(i, c, std::vector<InstId>{x}, u.with_type(m.shape_id(i), m.shape(x).type));
       };
       if (std::optional<Quantization> q = dequantized(m, i)) {
-        if (!ctx.spend(m, "conversion behind the collective", {i, q->convert})) return changed;
+        if (!ctx.spend(m, "conversion after the collective", {i, q->convert})) return changed;
         InstId x = repeated(m, q->convert, carry(m.operand(q->convert, 0)));
         if (q->scale.valid()) x = repeated(m, q->scale, x);
         m.replace_all_uses(i, x);
         changed = true;
       } else if (std::optional<Quantization> q = quantized(m, i)) {
-        if (!ctx.spend(m, "conversion in front of the collective", {i, q->convert})) return changed;
+        if (!ctx.spend(m, "conversion before the collective", {i, q->convert})) return changed;
         InstId x = m.operand(i, 0);
         if (q->scale.valid()) x = repeated(m, q->scale, x);
         if (q->clamp.valid()) x = repeated(m, q->clamp, x);

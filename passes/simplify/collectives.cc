@@ -115,7 +115,7 @@ bool reassociate(Module& m, PassContext& ctx, Opcode collective) {
       if (!fits(m.shape(l).type) || !fits(m.shape(r).type)) continue;
       // More would be sent than before.
       if (u.byte_size(m.shape_id(l)) + u.byte_size(m.shape_id(r)) < u.byte_size(m.shape_id(i))) continue;
-      if (!ctx.spend(m, "collectives joined behind the operation", {i, l, r})) return changed;
+      if (!ctx.spend(m, "collectives joined after the operation", {i, l, r})) return changed;
       // In place: the operation takes what the collectives took, one collective follows it.
       InstId inputs[2] = {l == x ? m.operand(l, 0) : x, r == y ? m.operand(r, 0) : y};
       if (l != x) m.replace_all_uses(l, m.operand(l, 0));
@@ -532,7 +532,7 @@ bool run_all_gather_optimizer(Module& m, PassContext& ctx) {
       }
       InstId p = m.operand(l, 0), q = m.operand(r, 0);
       if (!alike || m.shape(p).dims != m.shape(q).dims) continue;
-      if (!ctx.spend(m, "all-gathers behind their operation", {i})) return changed;
+      if (!ctx.spend(m, "all-gathers after their operation", {i})) return changed;
       InstId inner = make(m, c, op, {p, q}, {}, m.shape_id(p));
       InstId whole = make(m, c, Opcode::AllGather, {inner}, u.attrs(AttrSet(m.attrs(l))), m.shape_id(i));
       changed |= m.replace(i, whole);

@@ -95,7 +95,7 @@ class Conditionals {
     for (size_t k = 0; k < count; ++k)
       if (used[k])
         place[k] = static_cast<int64_t>(kept.size()), kept.push_back(k), shapes.push_back(m_.shape(i).elements[k]);
-    if (users.empty() || kept.size() == count || !ctx_.spend(m_, "results that nobody takes", {i})) return false;
+    if (users.empty() || kept.size() == count || !ctx_.spend(m_, "results without users", {i})) return false;
     ShapeId shape = u_.tuple(shapes);
     const std::vector<CompId> branches = m_.called(i);
     std::unordered_map<CompId, CompId> copies;
@@ -119,7 +119,7 @@ class Conditionals {
   bool drop_all_results(InstId i) {
     ShapeId nothing = u_.tuple({});
     if (!m_.users(i).empty() || m_.is_root(i) || m_.shape_id(i) == nothing) return false;
-    if (!ctx_.spend(m_, "results that nobody takes", {i})) return false;
+    if (!ctx_.spend(m_, "results without users", {i})) return false;
     std::unordered_map<CompId, CompId> copies;
     for (CompId c : std::vector<CompId>(m_.called(i))) {
       if (copies.contains(c)) continue;

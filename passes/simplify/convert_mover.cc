@@ -51,7 +51,7 @@ bool sink_converts(Module& m, PassContext& ctx, CompId c, bool* stop) {
       continue;
     for (InstId o : m.operands(i)) fits &= m.op(o) != Opcode::Constant || lossless(m, o, narrow);
     if (!fits) continue;
-    if (!ctx.spend(m, "convert behind the movement", {i})) {
+    if (!ctx.spend(m, "convert after the movement", {i})) {
       *stop = true;
       return changed;
     }
@@ -78,7 +78,7 @@ bool hoist(Module& m, PassContext& ctx, CompId c, bool* stop) {
     if (!moves_data(m.op(o)) || m.user_count(o) != 1 || m.has_control(o) ||
         type_bits(to) >= type_bits(m.shape(o).type) || type_bits(to) < 8)
       continue;
-    if (!ctx.spend(m, "convert in front of the movement", {i})) {
+    if (!ctx.spend(m, "convert before the movement", {i})) {
       *stop = true;
       return changed;
     }

@@ -409,7 +409,7 @@ bool run_result_caster(Module& m, PassContext& ctx) {
     ElementType to = m.shape(i).type, now = natural_type(m, i);
     // XLA would convert complex numbers to real ones there, which it compiles no further.
     if (now == to || !upcasts(to, now) || m.has_control(i) || (is_complex(now) && !is_complex(to))) continue;
-    if (!ctx.spend(m, "result narrowed behind the product", {i})) return changed;
+    if (!ctx.spend(m, "result narrowed after the product", {i})) return changed;
     std::vector<InstId> ops(m.operands(i).begin(), m.operands(i).end());
     InstId wide = m.clone_inst(i, m.parent(i), ops, m.u().with_type(m.shape_id(i), now));
     changed |= m.replace(i, make_convert(m, wide, to));

@@ -32,7 +32,7 @@ class CollectiveMover {
         continue;
       std::vector<Accumulator> into;
       if (!only_accumulated(i, &into) || into.empty()) continue;
-      if (!ctx_.spend(m_, "all-reduce behind its loop", {i, loop_})) break;
+      if (!ctx_.spend(m_, "all-reduce after its loop", {i, loop_})) break;
       found.push_back({i, std::move(into)});
     }
     if (found.empty()) return false;

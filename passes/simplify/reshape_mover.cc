@@ -108,7 +108,7 @@ class ReshapeMover {
         r = o;
         break;
       }
-    if (!r.valid() || !ctx_.spend(m_, "moved behind", {i, r})) return false;
+    if (!r.valid() || !ctx_.spend(m_, "moved after", {i, r})) return false;
     std::vector<InstId> old(m_.operands(i).begin(), m_.operands(i).end()), ops;
     for (InstId o : old) ops.push_back(unmoved(o, r));
     Shape s = m_.shape(m_.operand(r, 0));

@@ -61,7 +61,7 @@ class Xla:
             raise Refused("too-old", f"jaxlib {version} has no {', '.join(missing)}: it is too old, or too new for this")
 
     def from_hlo(self, proto):
-        """StableHLO of a serialized HloModuleProto. Releases up to 0.5.3 go by way of MHLO, in two steps."""
+        """StableHLO of a serialized HloModuleProto. Releases up to 0.5.3 are read through MHLO, in two steps."""
         steps = self.core.mlir
         if hasattr(steps, "hlo_to_stablehlo"):
             return steps.hlo_to_stablehlo(proto)
@@ -161,17 +161,17 @@ def plugin(xla, platform):
 
             return "tpu", libtpu.get_library_path()
         except ImportError:
-            raise Refused("no-plugin", "this Python has no libtpu, which has the compiler for TPUs", "pip install libtpu (600 MB) beside that jaxlib")
+            raise Refused("no-plugin", "this Python has no libtpu, which has the compiler for TPUs", "pip install libtpu (600 MB) next to that jaxlib")
     found = []
     for folder in [os.path.dirname(xla.folder), *sys.path]:
         found += sorted(glob.glob(os.path.join(folder, "jax_plugins", "xla_cuda*", "xla_cuda_plugin.so")))
     if not found:
-        raise Refused("no-plugin", "this Python has no CUDA plugin of jax, which has the compiler for GPUs", f"pip install --no-deps jax-cuda12-pjrt=={xla.version} beside that jaxlib; no GPU and no CUDA is needed")
+        raise Refused("no-plugin", "this Python has no CUDA plugin of jax, which has the compiler for GPUs", f"pip install --no-deps jax-cuda12-pjrt=={xla.version} next to that jaxlib; no GPU and no CUDA is needed")
     return "cuda", found[-1]
 
 
 def fields_of(text):
-    """The fields of a message in protobuf's text form, as they stand, each with its name."""
+    """The fields of a message in protobuf's text form, as they are, each with its name."""
     at, out = 0, []
     text = re.sub(r"(?m)^\s*#.*\n", "", text)
     while match := re.compile(r"\s*(\w+)\s*:?\s*").match(text, at):
@@ -232,7 +232,7 @@ def gpu_topology(xla, loaded, question, count, answer):
 
 
 def devices_of(xla, question, answer):
-    """So many devices of the platform, described where they are not here, and what compiles for them."""
+    """N devices of the platform, described where they are not here, and what compiles for them."""
     count, platform = question["partitions"], question["platform"]
     if platform == "cpu":
         client = xla.client.make_cpu_client()
@@ -312,7 +312,7 @@ def run(xla, question, say, answer):
     try:
         import jax
     except ImportError as error:
-        raise Refused("no-jax", f"results need jax beside jaxlib {xla.version} ({error})", "pip install jax")
+        raise Refused("no-jax", f"results need jax next to jaxlib {xla.version} ({error})", "pip install jax")
     jax.config.update("jax_enable_x64", True)
     device = jax.devices("cpu")[0]
     module = stablehlo(xla, question)
@@ -398,11 +398,11 @@ def flag_names(xla):
                 fields = [dict(proto_fields(part)) for n, part in proto_fields(message) if n == 2]
                 # Lists and messages (label 3, type 11) have no default that one flag could say.
                 return {f[3]: (f[1].decode(), f.get(5)) for f in fields if f.get(4) != 3 and f.get(5) != 11}
-    raise Refused("too-old", f"jaxlib {xla.version} does not tell the names of its flags")
+    raise Refused("too-old", f"jaxlib {xla.version} does not list the names of its flags")
 
 
 def flag_defaults(xla):
-    """{flag: its default as it is written behind --flag=}: booleans, whole numbers and texts."""
+    """{flag: its default as it is written after --flag=}: booleans, whole numbers and texts."""
     options = xla.client.CompileOptions()
     options.executable_build_options.debug_options  # asking for it has it filled with the defaults
     names, values = flag_names(xla), {}
@@ -421,7 +421,7 @@ def flag_defaults(xla):
         elif kind == 9:
             out[name] = (value or b"").decode("utf-8", "replace")
     if len(out) < 20:
-        raise Refused("too-old", f"jaxlib {xla.version} does not tell the defaults of its flags")
+        raise Refused("too-old", f"jaxlib {xla.version} does not list the defaults of its flags")
     return out
 
 

@@ -30,7 +30,7 @@ def line(text: str, kind: str = "") -> str:
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[Any]], most: int = 40) -> str:
-    """Rows of plain values; numbers stand to the right. At most so many rows, and how many there are beyond."""
+    """Rows of plain values; numbers are at the right. At most that many rows (`most`), and how many there are beyond."""
     rows = list(rows)
     numeric = [bool(rows) and all(isinstance(r[k], (int, float)) or r[k] == "" for r in rows) for k in range(len(heads))]
     out = ["<table><tr>"]
@@ -69,7 +69,7 @@ class Bar:
 
 
 def text(body: str, summary: str = "", shown: bool = False) -> str:
-    """A text as it stands, cut where it is long; with a summary it opens on a click."""
+    """A text as it is, cut where it is long; with a summary it opens on a click."""
     cut = body[:_MOST_TEXT]
     if len(body) > len(cut):
         cut = cut[: cut.rfind("\n") + 1 or len(cut)]

@@ -1,8 +1,8 @@
-"""What jax compiles and what it is called with, kept beside XLA's dump: a captured folder (docs/formats.md).
+"""What jax compiles and what it is called with, kept next to XLA's dump: a captured folder (docs/formats.md).
 
 `hlo_replay.jax` imports this file. `hlo-replay capture` and `hlo-replay triage` have a Python program run it as its
 sitecustomize, and so does HLO_REPLAY_CAPTURE=FOLDER with `hlo-replay capture --hook`: it needs the standard library alone,
-and numpy where arrays are written. Whatever fails here is noted; the program goes on as it would.
+and numpy where arrays are written. Whatever fails here is noted; the program continues as it would.
 """
 from __future__ import annotations
 
@@ -63,12 +63,12 @@ def _index(slices: Any, shape: list[int]) -> list[list[int]]:
 
 
 def _of(value: Any) -> Any:
-    """The array behind a key of jax; everything else as it is."""
+    """The array of a key of jax; everything else as it is."""
     return getattr(value, "_base_array", value) if "key<" in str(getattr(value, "dtype", "")) else value
 
 
 def _describe(name: str, value: Any) -> dict[str, Any]:
-    """What capture.json tells of an array, its shards by device among it."""
+    """What capture.json records of an array, its shards by device among it."""
     shape = [int(n) for n in getattr(value, "shape", ())]
     told: dict[str, Any] = {"name": name, "shape": shape, "dtype": str(getattr(value, "dtype", type(value).__name__)),
             "bytes": int(getattr(value, "nbytes", 8)), "kept": False, "shards": []}
@@ -92,7 +92,7 @@ def _spelled(name: str) -> str:
 
 
 class Keeper:
-    """Writes a captured folder beside one dump, or beside the dump of each compilation."""
+    """Writes a captured folder next to one dump, or next to the dump of each compilation."""
 
     def __init__(self, folder: str | None, arguments: str = "small", dump: str | None = None) -> None:
         self.folder = folder  # of capture.json; None: the dump of each compilation
@@ -111,7 +111,7 @@ class Keeper:
     # Compilations.
 
     def dumped(self, dump: str) -> set[tuple[int, str]]:
-        """Modules whose dump nobody has claimed yet."""
+        """Modules whose dump has no owner yet."""
         known, unclaimed = self.dumps.setdefault(dump, (set(), set()))
         try:
             new = set(os.listdir(dump)) - known
@@ -200,7 +200,7 @@ class Keeper:
             return (folder, call, stem) if stem and whole else None
 
     def after(self, kept: Any, results: Sequence[Any]) -> None:
-        """The call that call() was told of has ended."""
+        """The call that call() was given has ended."""
         folder, call, stem = kept
         with self.lock:
             arrays = self.arrays("o", results, call["results"])
@@ -370,7 +370,7 @@ class _Finder(importlib.abc.MetaPathFinder):
 
 
 def _process_folder(top: str) -> str | None:
-    """A folder for this process alone, by its rank where something tells it."""
+    """A folder for this process alone, by its rank where it is known."""
     ranks = ("SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "JAX_PROCESS_ID", "CLOUD_TPU_TASK_ID")
     rank = next((os.environ[name] for name in ranks if os.environ.get(name, "").isdigit()), None)
     names = [f"process_{rank}"] if rank is not None else []
@@ -385,7 +385,7 @@ def _process_folder(top: str) -> str | None:
 
 
 def _begin() -> Keeper | None:
-    """The keeper of this process, before jax is imported; XLA reads its flags behind that."""
+    """The keeper of this process, before jax is imported; XLA reads its flags after that."""
     arguments = os.environ.get("HLO_REPLAY_ARGUMENTS") or "small"
     flags = os.environ.get("XLA_FLAGS", "")
     folder = os.environ.get("HLO_REPLAY_KEPT")

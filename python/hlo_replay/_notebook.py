@@ -1,4 +1,4 @@
-"""How modules and what recordings tell show themselves in a notebook (`_repr_html_`)."""
+"""How modules and what recordings answer are drawn in a notebook (`_repr_html_`)."""
 from __future__ import annotations
 
 from collections import Counter

@@ -1,4 +1,4 @@
-"""Old spellings: they go on working for one version and say what to write."""
+"""Old spellings: they work for one more version and say what to write."""
 from __future__ import annotations
 
 import warnings

@@ -23,7 +23,7 @@ def program() -> str:
 def run(*words: str | os.PathLike[str]) -> tuple[int, str, str]:
     """Runs it with those words: its exit code, what it printed, and what it complained of.
 
-    Raises KeyboardInterrupt when Ctrl-C is pressed, after the child has cleaned up behind itself.
+    Raises KeyboardInterrupt when Ctrl-C is pressed, after the child has cleaned up.
     """
     with subprocess.Popen([program(), *(os.fspath(word) for word in words)], text=True, errors="replace", stdin=subprocess.DEVNULL,
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE) as child:

@@ -1,4 +1,4 @@
-"""What the command line answers about a recording, as typed results beside those of results.py. `data` of each is the
+"""What the command line answers about a recording, as typed results next to those of results.py. `data` of each is the
 whole object of `--json` (docs/schemas/); `table()` gives its rows as a dict of columns, as pandas and polars take them."""
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ class Bisection(OldDict):
     """Where a recording goes wrong (`hlo-replay bisect`).
 
     found: something is bad. verdict: the answer in words. good, bad: names of the last good stage and the first bad one;
-    pass_name: the pass between them. rewrite, rule, instructions: of our own pipelines, the rewrite of that pass.
-    asked: how many judgements it took. source_line: of the first value that differs; None where it is unknown.
-    inputs: where the inputs are from: the arguments that the program had, a file or a seed; empty where an oracle judged.
+    pass_name: the pass between them. rewrite, rule, instructions: of hlo-replay's pipelines, the rewrite of that pass.
+    asked: how many stages were compared. source_line: of the first value that differs; None where it is unknown.
+    inputs: where the inputs are from: the arguments that the program had, a file or a seed; empty where an oracle decided.
     """
 
     found: bool
@@ -69,7 +69,7 @@ class Checked:
     how many elements differ, the worst one as compiled, as written, in f64. contracts: where the run leaves what HLO
     promises: instruction, source line, what, whether it decides. other_bits: why numbers that are right have other bits
     than the evaluator's. reference: verdict, why and outputs of the function run operation by operation; None where that
-    was not asked. departs: of a wrong one, the stage, pass and source line where it first departs; below_hlo where all
+    was not asked. `departs`: of a wrong one, the stage, pass and source line where it first differs; below_hlo where all
     stages agree. inputs: where the inputs are from.
     """
 
@@ -121,12 +121,12 @@ class Checked:
 
 @dataclass(repr=False)
 class Triaged:
-    """From "it is wrong" to the culprit (`hlo-replay triage`).
+    """From "it is wrong" to the cause (`hlo-replay triage`).
 
     verdict: "fault" (of a pass of the compiler), "contract" (HLO leaves it open), "rounding", "program" (its own),
     "below" (HLO), "nothing" (wrong was found) or "unknown"; why: in words; sure: "proved", "tested" or "guessed".
-    stage, pass_name, rule, instruction, source: the culprit, None where it is not known; source: `model.py:12`.
-    rungs: a dict a thing that was tried: rung, outcome, seconds, result, command. not_covered: what was not, and why.
+    stage, pass_name, rule, instruction, source: the cause, None where it is not known; source: `model.py:12`.
+    `rungs`: a dict for each step that was tried: `rung`, outcome, seconds, result, command. not_covered: what was not, and why.
     """
 
     complaint: str
@@ -176,7 +176,7 @@ class Triaged:
         lines = [f"{self.verdict}: {self.why}"]
         if self.instruction:
             lines.append(f"  {self.instruction}" + (f" ({self.source})" if self.source else ""))
-        lines += [f"  {title}: {self.data[key][0]}" for title, key in (("before", "before"), ("behind it", "after"))
+        lines += [f"  {title}: {self.data[key][0]}" for title, key in (("before", "before"), ("after it", "after"))
                   if self.data[key]]
         lines += [f"  {d}" for d in self.data["details"][:6]]
         left = ", ".join(n["what"] for n in self.not_covered)
@@ -237,7 +237,7 @@ class Found(_Rows):
 @dataclass(repr=False)
 class CompileTime(_Rows):
     """What the time of compilations went into (`hlo-replay compile-time`): a row a part: module, phase, name, seconds,
-    runs, autotuning, from. told: does anything tell of a time? modules: each compilation's whole answer."""
+    runs, autotuning, from. `told`: does anything record a time? modules: each compilation's whole answer."""
 
     told: bool = False
     modules: list[dict[str, Any]] = field(default_factory=list, repr=False)

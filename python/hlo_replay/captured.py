@@ -1,4 +1,4 @@
-"""What a captured folder keeps beside XLA's dump (docs/formats.md): versions, flags, devices, arguments and results."""
+"""What a captured folder keeps next to XLA's dump (docs/formats.md): versions, flags, devices, arguments and results."""
 from __future__ import annotations
 
 import hashlib

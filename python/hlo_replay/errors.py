@@ -5,12 +5,12 @@ from typing import Any
 
 
 class Error(Exception):
-    """Work that could not go on: every failure of this package.
+    """Work that could not continue: every failure of this package.
 
     kind: "usage", "bad_input", "unsupported", "internal" or "interrupted".
     diagnostics: of a text that does not parse, one dict an error: file, line, column (both from 1), message, hint.
     place: "file:line:column" of the first of them; None elsewhere.
-    hint: what may help; None where nobody knows.
+    hint: what may help; None where none is known.
     """
 
     kind = "internal"

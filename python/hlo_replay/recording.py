@@ -1,4 +1,4 @@
-"""Recordings: all stages of a module, our own or XLA's, and what they tell."""
+"""Recordings: all stages of a module, our own or XLA's, and what they answer."""
 from __future__ import annotations
 
 import os
@@ -20,11 +20,11 @@ from ._program import report, run
 from .answers import Bisection, Checked, CompileTime, Found, Profiled, Ran, Triaged, Tuned
 from .captured import Captured, debug_options, fingerprint, read_captured
 from .errors import Error, UsageError, failure
-from .results import Cost, Diff, Explanation, Memory, Summary, Table, table
+from .results import Cost, Diff, Explanation, Memory, MemoryLog, Summary, Table, table
 from .stage import Stage
 
 Progress = Callable[[int, int, str], object]
-"""Told of long work: how much is done, of how much (0: nobody knows), and what is at hand. False ends it with
+"""Called during long work: how much is done, of how much (0: unknown), and what is at hand. False ends it with
 hlo.StoppedError; what it raises comes out of the call."""
 
 
@@ -40,7 +40,7 @@ class Recording:
     """All stages of a module: of `hlo.replay`, `hlo.open`, `hlo_replay.jax.record` or `hlo_replay.jax.capture`. Of a folder
     with several modules `modules` has one recording each, and what is about one module is asked of those.
 
-    It holds files of its own where it was made into no folder that you named: `close()` removes them, as leaving a `with`
+    It has temporary files where it was made into no folder that you named: `close()` removes them, as leaving a `with`
     does, and the end of the object. Every call of a closed one raises hlo.UsageError; modules taken from it live on.
     compiled: of `hlo_replay.jax.record` the compiled function, else None. notes: what `capture` could not have.
     """
@@ -149,7 +149,7 @@ class Recording:
         return [m for m in self.modules if function in (m.module_name, m.function)]
 
     def match(self, other: Recording) -> list[tuple[Recording, Recording]]:
-        """The same modules of another run, by function and fingerprint: module numbers tell nothing."""
+        """The same modules of another run, by function and fingerprint: module numbers differ from run to run."""
         left = list(other.modules)
         pairs = []
         for m in self.modules:
@@ -231,7 +231,7 @@ class Recording:
 
     @property
     def stages(self) -> list[Stage]:
-        """Rows in order: input, passes, result. The first call reads and matches the texts of a foreign dump."""
+        """Rows in order: input, passes, result. The first call reads and matches the texts of XLA's dump."""
         return list(self._all_rows())
 
     def __len__(self) -> int:
@@ -297,9 +297,25 @@ class Recording:
         """Of the last stage. device: `H100`, `A100` …; what the dump was compiled for where it is left out."""
         return Cost.of(self._handle().cost(device))
 
-    def memory(self, by: str = "line") -> Memory:
-        """Of the last stage, by XLA's buffer assignment where the dump has it. by: line, scope or value."""
-        return Memory.of(self._handle().memory(by)["modules"][0])
+    def memory(self, by: str = "line", *, log: str | os.PathLike[str] | None = None, stages: bool = False,
+               tries: bool = False) -> Memory:
+        """Of the last stage, by XLA's buffer assignment where the dump has it. by: line, scope or value.
+
+        log: a file of what the program printed when memory ran out. stages: the peak after each pass. tries: compile
+        changes that may need less memory by our passes; that takes as long as several replays.
+        """
+        handle = self._handle()
+        words = [f"--log={os.fspath(log)}"] if log is not None else []
+        words += ["--stages"] if stages else []
+        words += ["--try"] if tries else []
+        if not words:
+            return Memory.of(handle.memory(by)["modules"][0])
+        told = report("memory", f"--by={by}", *words, "--", self.spec)
+        return Memory.of(told["modules"][0], told["log"])
+
+    def memory_log(self, log: str | os.PathLike[str]) -> MemoryLog:
+        """What the program printed when memory ran out, joined to all modules. log: a file."""
+        return MemoryLog.of(report("memory", f"--log={os.fspath(log)}", "--", self.spec)["log"])
 
     def summary(self, by: str = "line", device: str = "") -> Summary:
         """Time and memory of all modules by line, scope, class or module; by pass: what passes did."""
@@ -328,11 +344,11 @@ class Recording:
                inputs: str | os.PathLike[str] | None = None, seed: int | None = None) -> Bisection:
         """Which pass turns good into bad.
 
-        oracle: told of a stage's module, True where it is good, False where it is bad, None where it cannot tell; what it
+        oracle: called with a stage's module: True where it is good, False where it is bad, None where that is unknown; what it
         raises comes out of the call. It is asked a logarithmic number of times, of the last one first; where that is good
         and `every` is true, of all. None: stages are run on the same inputs, and values inside are compared. inputs: a
-        file with p0, p1 … (.npz); seed: they are drawn. Neither: the arguments that the program had, where they lie with
-        the folder (Bisection.inputs says so), else drawn ones.
+        file with p0, p1 … (.npz); seed: they are random. Neither: the arguments that the program had, where they are kept
+        with the folder (Bisection.inputs says so), else random ones.
         """
         if oracle is None:
             return self._bisected(inputs, seed)
@@ -345,7 +361,7 @@ class Recording:
         words = {"all good": "no stage is bad" if every else "the last stage is good",
                  "first bad": "the very first stage is bad already"}
         bad_name = rows[0].name if outcome == "first bad" else None
-        return Bisection(outcome == "first bad", words.get(outcome, "the oracle could not tell"), None, bad_name, None, None,
+        return Bisection(outcome == "first bad", words.get(outcome, "the oracle did not decide"), None, bad_name, None, None,
                          None, [], asked, {})
 
     def _bisected(self, inputs: str | os.PathLike[str] | None, seed: int | None) -> Bisection:
@@ -371,7 +387,7 @@ class Recording:
 
         inputs, outputs: files of what the compiled module was given (p0 …) and gave (o0 …). Left out: what
         `hlo_replay.jax.record` compiled runs with the arguments that it had, and the function besides operation by
-        operation (not with by_operations=False); of a captured folder what lies in it.
+        operation (not with by_operations=False); of a captured folder what is in it.
         """
         if self._of_jax and inputs is None and outputs is None:
             return Checked.of(self._of_jax.checked(self, by_operations), self)
@@ -381,8 +397,8 @@ class Recording:
 
     def triage(self, complaint: str | None = None, *, time_limit: float = 120,
                out: str | os.PathLike[str] | None = None) -> Triaged:
-        """Who is to blame: the compiler, the program, rounding, or what HLO leaves open. complaint: "wrong" (where none is
-        told), "nan", "crash", "memory", "slow" …; time_limit: seconds; out: a folder to make, with what an issue needs."""
+        """What is the cause: the compiler, the program, rounding, or what HLO leaves open. complaint: "wrong" (the
+        default), "nan", "crash", "memory", "slow" …; time_limit: seconds; out: a folder to make, with what an issue needs."""
         words = [f"--time-limit={time_limit:g}"]
         words += [f"--complaint={complaint}"] if complaint else []
         words += [f"--out={os.fspath(out)}"] if out is not None else []
@@ -390,8 +406,8 @@ class Recording:
 
     def exec(self, stage: int | str | Stage = -1, *, inputs: str | os.PathLike[str] | None = None, seed: int | None = None,
              backend: str = "evaluator") -> Ran:
-        """A stage, run as the command line does: on the arguments that the program had, where they lie with the folder,
-        else on drawn ones. Module.run takes arrays."""
+        """A stage, run as the command line does: on the arguments that the program had, where they are kept with the
+        folder, else on random ones. Module.run takes arrays."""
         row = self.stage(stage)
         words = _inputs(inputs, seed)
         with tempfile.TemporaryDirectory(prefix="hlo-replay-") as made:
@@ -416,7 +432,7 @@ class Recording:
 
     def tuned(self, other: Recording | None = None, *, results: Sequence[str | os.PathLike[str]] = ()) -> Tuned:
         """What XLA's autotuner chose, kernel by kernel; with `other` what that one's chose otherwise. results: files of
-        the autotuner's, beside those in the folder."""
+        the autotuner's, next to those in the folder."""
         words = [f"--results={os.fspath(r)}" for r in results]
         return Tuned.of(report("tuned", "--all", *words, "--", self.spec, *([other.spec] if other else [])))
 
@@ -499,7 +515,7 @@ def replay(module: Module, pipeline: str = "", *, out: str | os.PathLike[str] | 
 
     out: a new folder for the files, index.html among them; left out, they go with the recording. only, disabled: passes.
     fuel: most rewrites of a pass. again: take a module that is optimised already, and replace `out`. Raises hlo.UsageError
-    for names that nobody has, hlo.InputError for modules that do not verify, hlo.Error where `out` is there already.
+    for names that do not exist, hlo.InputError for modules that do not verify, hlo.Error where `out` is there already.
     """
     where = "" if out is None else os.path.abspath(os.fsdecode(out))
     return Recording(_hlo.replay_module(module, where, pipeline, _words(only), _words(disabled), dict(fuel or {}),

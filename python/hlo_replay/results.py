@@ -1,4 +1,4 @@
-"""What recordings and modules tell, as plain data: numbers, texts, and tables that are dicts of lists of one length, as
+"""What recordings and modules answer, as plain data: numbers, texts, and tables that are dicts of lists of one length, as
 pandas.DataFrame takes them. `data` of each is the whole object of the command's `--json` (docs/schemas/)."""
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Cost:
 
     seconds: of one call on `device`, by its data sheet: the slower of memory and arithmetic of each kernel, summed.
     flops, transcendentals: operations. bytes: read and written. loops_without_trip_count: counted once each.
-    instructions: a table, the dearest first: name, opcode, class, times, flops, transcendentals, bytes_read,
+    instructions: a table, the most expensive first: name, opcode, class, times, flops, transcendentals, bytes_read,
     bytes_written, least_seconds, bound ("memory" or "compute"), op_name, source.
     """
 
@@ -68,12 +68,50 @@ class Cost:
 
 
 @dataclass(repr=False)
+class MemoryLog:
+    """What a program printed when memory ran out, joined to a dump (`hlo-replay memory --log`).
+
+    found: a line reports that memory ran out. complaints: a table: kind ("allocation", "rematerialization" or "other"),
+    line, text, times, asked_bytes, limit_bytes, allocations (a list of dicts: selector, module, bytes, kind, largest, source;
+    several: which one is meant is unknown), modules, why_not. buffers: a table of those that XLA lists: size, what, shape,
+    op_name, joined.
+    """
+
+    found: bool
+    complaints: Table
+    buffers: Table
+    data: dict[str, Any] = field(repr=False)
+
+    @classmethod
+    def of(cls, data: dict[str, Any]) -> MemoryLog:
+        return cls(data["found"], table(data["complaints"], ("kind", "line", "text", "times", "asked_bytes", "limit_bytes",
+                                                             "allocations", "modules", "why_not")),
+                   table(data["buffers"], ("size", "what", "shape", "op_name", "joined")), data)
+
+    def __bool__(self) -> bool:
+        return self.found
+
+    def __repr__(self) -> str:
+        return f"<MemoryLog: {len(self.complaints['kind'])} complaints, {len(self.buffers['size'])} buffers>"
+
+    def _repr_html_(self) -> str:
+        columns = ("kind", "line", "times", "asked_bytes", "text", "why_not")
+        return h.page("memory ran out" if self.found else "no line reports that memory ran out",
+                      h.table(columns, _rows(self.complaints, columns), 30))
+
+
+@dataclass(repr=False)
 class Memory:
     """What a module holds on its device (`hlo-replay memory`); all sizes in bytes, None where unknown.
 
     source: where the numbers are from, "XLA's buffer assignment" or ours. estimate: the module was not scheduled yet.
     alive: a table of what is alive where most is: name, bytes, shape, kind, op_name, source. alive_by: the same summed:
-    key, bytes. allocations: bytes, kind, values, largest.
+    key, bytes. allocations: bytes, kind, values, largest. Empty unless asked for:
+
+    stages: the peak after each pass: stage, pass, bytes (None: unknown), scheduled. changes: what passes changed, the
+    largest rise first: pass, stage, before_bytes, after_bytes, estimate. levers: changes that were compiled, the one that
+    needs least first: kind, what, how, source, compiled, allocated_before, allocated_after, helps, why_not. log: what
+    the program printed; None unless given.
     """
 
     module: str
@@ -91,14 +129,29 @@ class Memory:
     allocations: Table
     notes: list[str]
     data: dict[str, Any] = field(repr=False)
+    log: MemoryLog | None = None
+
+    @property
+    def stages(self) -> Table:
+        return table((self.data.get("stages") or {}).get("stages", ()), ("stage", "pass", "bytes", "scheduled"))
+
+    @property
+    def changes(self) -> Table:
+        return table((self.data.get("stages") or {}).get("changes", ()), ("pass", "stage", "before_bytes", "after_bytes", "estimate"))
+
+    @property
+    def levers(self) -> Table:
+        return table((self.data.get("tried") or {}).get("levers", ()), ("kind", "what", "how", "source", "compiled",
+                                                                       "allocated_before", "allocated_after", "helps", "why_not"))
 
     @classmethod
-    def of(cls, data: dict[str, Any]) -> Memory:
+    def of(cls, data: dict[str, Any], log: dict[str, Any] | None = None) -> Memory:
         return cls(data["module"], data["from"], data["estimate"], data["allocated_bytes"], data["argument_bytes"],
                    data["constant_bytes"], data["output_bytes"], data["temporary_bytes"], data["peak_bytes"],
                    data["peak_at"], table(data["alive"], ("name", "bytes", "shape", "kind", "op_name", "source")),
                    table(data["alive_by"], ("key", "bytes")),
-                   table(data["allocations"], ("bytes", "kind", "values", "largest")), data["notes"], data)
+                   table(data["allocations"], ("bytes", "kind", "values", "largest")), data["notes"], data,
+                   MemoryLog.of(log) if log else None)
 
     def __repr__(self) -> str:
         return (f"<Memory of {_plain(self.module)}: {h.bytes_text(self.allocated)} allocated, "
@@ -123,7 +176,7 @@ class Memory:
 class Summary:
     """What costs time and memory, summed by source line, scope, class or pass (`hlo-replay summary`).
 
-    rows: a table, the dearest first: key, least_seconds, flops, bytes, kernels, instructions, peak_bytes; by pass: key,
+    rows: a table, the most expensive first: key, least_seconds, flops, bytes, kernels, instructions, peak_bytes; by pass: key,
     runs, changed, added, removed, modified, microseconds.
     """
 
@@ -211,9 +264,9 @@ class Diff:
 class Explanation:
     """What became of an instruction (`hlo-replay explain`).
 
-    events: a table, stage by stage: stage, what ("stands there", "changed", "replaced by a", "gone", "fused into f",
-    "unknown"), name (what it is called from there on), before, after (its lines), rules (of our own passes), file.
-    source: source line and op_name. buffers, thunks: lines that name it at the end. unread: stages that nobody could
+    events: a table, stage by stage: stage, what ("is there from the start", "changed", "replaced by a", "fused into f",
+    "unknown"), name (what it is called from there on), before, after (its lines), rules (of hlo-replay's passes), file.
+    source: source line and op_name. buffers, thunks: lines that name it at the end. unread: stages that could not be
     read.
     """
 

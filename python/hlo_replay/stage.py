@@ -54,7 +54,7 @@ class Stage(OldDict):
 
     @property
     def instructions(self) -> int:
-        """Behind it; 0 where nobody has counted."""
+        """After it; 0 where they were not counted."""
         return int(self.data.get("instructions_after") or 0)
 
     @property
@@ -64,7 +64,7 @@ class Stage(OldDict):
 
     @property
     def notes(self) -> list[dict[str, Any]]:
-        """Rewrites and decisions of our own passes: rule, instructions (names), text."""
+        """Rewrites and decisions of hlo-replay's passes: rule, instructions (names), text."""
         return list(self.data.get("notes") or [])
 
     @property

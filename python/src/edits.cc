@@ -55,7 +55,7 @@ void bind_edits(nb::module_& m, nb::class_<Module>& module, nb::class_<Computati
           },
           nb::for_getter(nb::sig("def operands(self) -> list[Instruction]")),
           nb::for_setter(nb::sig("def operands(self, operands: list[Instruction], /) -> None")),
-          "A list made anew; as many others may be set in their place, of this computation.")
+          "A new list; as many others may be set in their place, of this computation.")
       .def_prop_rw(
           "metadata", [](const Instruction& i) { return text_of(i.metadata_text()); },
           [](Instruction& i, const nb::str& text) {
@@ -69,13 +69,13 @@ void bind_edits(nb::module_& m, nb::class_<Module>& module, nb::class_<Computati
           "As HLO's text has it, `{op_name=\"…\"}`; empty where there is none. May be set, empty to take it away.")
       .def("set_operand", &Instruction::set_operand, "index"_a, "value"_a)
       .def("replace_all_uses_with", &Instruction::replace_all_uses_with, "value"_a,
-           "`value` stands wherever this one stood as an operand, and as the root where it was that.")
+           "`value` replaces this one as an operand everywhere, and as the root where it was that.")
       .def("remove", &Instruction::remove, "Raises hlo.UsageError where it has users or is a root.")
       .def(
           "set_attribute",
           [](Instruction& i, std::string_view key, const nb::str& text) { i.set_attribute(key, bytes_of(text)); },
           "key"_a, "text"_a,
-          "`text` as HLO has it behind `key=`. Raises hlo.InputError where the opcode does not take it.")
+          "`text` as HLO has it after `key=`. Raises hlo.InputError where the opcode does not take it.")
       .def("erase_attribute", &Instruction::erase_attribute, "key"_a)
       .def("make_root", &Instruction::make_root, "Of its computation.");
   computation

@@ -112,7 +112,7 @@ void bind_instruction(nb::class_<Instruction>& c) {
       .def_prop_ro(
           "attributes", [](const Instruction& i) { return dict_of(i.attributes()); },
           nb::sig("def attributes(self) -> dict[str, str]"),
-          "A copy of all that stands behind the operands but metadata: `{'dimensions': '{0,1}'}`.")
+          "A copy of all that comes after the operands but metadata: `{'dimensions': '{0,1}'}`.")
       .def_prop_ro(
           "op_name", [](const Instruction& i) { return text_of(i.op_name()); },
           "The framework's name of it; empty where there is none.")
@@ -181,7 +181,7 @@ void bind_module(nb::class_<Module>& c) {
       .def_prop_ro("replica_count", &Module::replica_count)
       .def_prop_ro("num_partitions", &Module::num_partitions)
       .def_prop_ro("computations", &Module::computations)
-      .def_prop_ro("instructions", &Module::instructions, "Those of all computations; a list made anew.")
+      .def_prop_ro("instructions", &Module::instructions, "Those of all computations; a new list.")
       .def_prop_ro("input_shapes", &Module::input_shapes, "Of the entry's parameters, tuples flattened.")
       .def_prop_ro("output_shapes", &Module::output_shapes, "Of the entry's result, tuples flattened.")
       .def("computation", &Module::computation, "name"_a,
@@ -250,7 +250,7 @@ void bind_module_whole(nb::class_<Module>& c) {
           nb::kw_only(), "limit"_a = 20, "layouts"_a = "auto", "precision"_a = "auto",
           "What XLA's verifier would refuse, at most `limit`; an empty list where all is well. layouts: auto, binding "
           "or\n"
-          "free (do they count?); precision: auto, uniform or mixed (may f32 stand beside bf16?).")
+          "free (do they count?); precision: auto, uniform or mixed (may f32 be next to bf16?).")
       .def("__str__", [](const Module& m) { return text_of(interruptible([m] { return m.text(); })); })
       .def("__repr__",
            [](const Module& m) {
@@ -324,7 +324,7 @@ void bind_modules(nb::module_& m) {
               "False) -> Module"),
       "A module from HLO text of any year (str or bytes), from a proto (bytes: HloModuleProto, HloProto, HloSnapshot,\n"
       "gzipped or not) or from a file (os.PathLike; also FILE@2 of several, and DIR:MODULE:STAGE of a recording).\n\n"
-      "label: what messages call it. permissive: attributes that nobody knows are kept as they stand.\n"
+      "label: what messages call it. permissive: unknown attributes are kept as they are.\n"
       "Raises hlo.ParseError with every diagnostic, hlo.InputError where the file cannot be read.");
   m.def("parse_all", &parse_all, "source"_a, nb::kw_only(), "label"_a = "", "permissive"_a = false,
         nb::sig("def parse_all(source: str | bytes | bytearray | memoryview | os.PathLike[str], *, label: str = '', "

@@ -111,7 +111,7 @@ void bind_passes(nb::module_& m, nb::class_<Module>& module) {
            nb::sig("def run(self, name: str, fuel: int | None = None, **options: bool | int | str) -> PassDone"),
            "A pass, or several with commas between them, by name or alias. fuel: most rewrites of each. options: those "
            "of\n"
-           "the pass. The module is verified before and behind it. Raises hlo.UsageError, naming the nearest, where "
+           "the pass. The module is verified before and after it. Raises hlo.UsageError, naming the nearest, where "
            "there is\n"
            "no such pass or option.")
       .def("__getattr__", &attribute, "name"_a,

@@ -157,8 +157,8 @@ void bind_handle(nb::module_& m) {
             return object_of(interruptible([r, by, device] { return r.summary_json(by, device); }));
           },
           "by"_a, "device"_a, nb::sig("def summary(self, by: str, device: str) -> dict[str, typing.Any]"))
-      .def("bisect", &bisect, "judge"_a, "every"_a,
-           nb::sig("def bisect(self, judge: typing.Callable[[Module], bool | None], every: bool) -> tuple[str, int, "
+      .def("bisect", &bisect, "oracle"_a, "every"_a,
+           nb::sig("def bisect(self, oracle: typing.Callable[[Module], bool | None], every: bool) -> tuple[str, int, "
                    "int, int]"))
       .def("close", &Recording::close);
 }
@@ -203,8 +203,8 @@ void bind_recordings(nb::module_& m, nb::class_<Module>& module) {
       nb::sig("def reduce(self, faulty: typing.Callable[[Module], bool], *, keep_shapes: bool = False, keep_invalid: "
               "bool = False, most: int | None = None) -> Module"),
       "The smallest module that is still faulty, by delta debugging; this one is left as it is.\n\n"
-      "faulty: told of a candidate, True where it still has the fault; what it raises comes out of the call.\n"
-      "keep_shapes: dimensions and trip counts stay. keep_invalid: candidates need not verify. most: so many\n"
+      "faulty: called with a candidate: True where it still has the fault; what it raises comes out of the call.\n"
+      "keep_shapes: dimensions and trip counts stay. keep_invalid: candidates need not verify. most: that many\n"
       "candidates. Raises hlo.UsageError where the module itself is not faulty.");
   module
       .def(

@@ -95,7 +95,7 @@ void bind_running(nb::module_& m, nb::class_<Module>& module) {
            "Raises hlo.UsageError where arguments do not fit, hlo.InputError where the module does not verify,\n"
            "hlo.UnsupportedError, naming the instruction, where something cannot be run. The GIL is released; Ctrl-C "
            "ends\n"
-           "it within a second (an operation that does not heed it is left to end by itself, and until then the "
+           "it within a second (an operation that does not stop is left to end by itself, and until then the "
            "module's\n"
            "universe is in use).")
       .def("seeded_inputs", &seeded_inputs, "seed"_a = 1, nb::kw_only(), "positive"_a = false,

@@ -228,7 +228,7 @@ bool FolderBisection::decided(const Bisection& b) const {
 
 Bisection FolderBisection::look_at_elements() {
   if (takes_kept(a_) && keeps_arguments(r_, ""))
-    complain("note: chosen elements are judged on drawn inputs, not on the arguments that lie with the dump");
+    complain("note: chosen elements are compared on random inputs, not on the arguments that are kept with the dump");
   Progress progress("bisecting " + a_.file);
   ElementsOptions o;
   o.seed = a_.seed, o.stop = interrupted;

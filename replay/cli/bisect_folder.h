@@ -48,7 +48,7 @@ class FolderBisection {
   bool fits();
   bool decided(const Bisection& b) const;
   Bisection look_at_elements();
-  static Judgement held_against() { return {Verdict::kGood, "the stage that the others are held against"}; }
+  static Judgement held_against() { return {Verdict::kGood, "the stage that the others are compared with"}; }
   Bisection search_all();
   Bisection own_types(const BisectOptions& options);
   bool rounding_explains(const Bisection& b);

@@ -17,7 +17,7 @@ BisectOptions search_options(Progress& progress, bool every) {
   options.every = every;
   options.stop = interrupted;
   options.judged = [&progress, done = size_t{0}](const std::string& label, const Judgement& j) mutable {
-    progress.at(++done, 0, fmt::format("judged; {}: {}", label, word(j.verdict)));
+    progress.at(++done, 0, fmt::format("compared; {}: {}", label, word(j.verdict)));
   };
   return options;
 }
@@ -154,7 +154,7 @@ void describe_inside(const Module& good, const Module& bad, const InsideStage& s
     f.json["outputs"] = fmt::format("the outputs are insensitive to {} on these inputs: they stay as they are", name);
   else if (w.outputs_by <= 1)
     f.json["outputs"] =
-        fmt::format("the outputs move by {:.3g} of their largest magnitude, computed in f64", w.outputs_by);
+        fmt::format("the outputs move by {:.3g} times their largest magnitude, computed in f64", w.outputs_by);
   else
     f.json["outputs"] = "the outputs move";
   std::string source = source_line(bad, after);
@@ -326,7 +326,7 @@ std::string worst_in_words(const Json& j) {
   if (j["worst_error"].is_null()) return {};
   if (j["worst_at"].is_null()) return "; every element of every result is the same";
   double error = j["worst_error"], tolerance = j["tolerance"];
-  return fmt::format("; the worst error is {:.3g} of the largest magnitude ({:.3g} is allowed{}), at {} of stage {}",
+  return fmt::format("; the worst error is {:.3g} times the largest magnitude ({:.3g} is allowed{}), at {} of stage {}",
                      error, tolerance, error > tolerance ? "; the f64 reference bears it out" : "",
                      j["worst_at"].get<std::string>(), j["worst_stage"].get<std::string>());
 }

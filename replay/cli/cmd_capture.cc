@@ -28,7 +28,7 @@ int write_hook(const CaptureArgs& a) {
 
 int cmd_capture(const CaptureArgs& a) {
   if (!a.hook.empty()) return write_hook(a);
-  if (a.program.empty()) fail(FailureKind::kUsage, "a program is wanted behind --, or --hook=FOLDER");
+  if (a.program.empty()) fail(FailureKind::kUsage, "a program must follow --, or --hook=FOLDER be given");
   OutputFolder out(a.out, a.force, "capture", a.program);
   // The program may run in another folder.
   const std::string folder = fs::absolute(out.temporary()).string();

@@ -181,8 +181,8 @@ void tell(const Json& j) {
     }
     fmt::print(", {} of {} elements differ", o["different"].get<int64_t>(), o["elements"].get<int64_t>());
     if (!o["error"].is_null() && !o["error_as_written"].is_null())
-      fmt::print("; against f64 off by {:.3g} of the largest magnitude, as written by {:.3g}", o["error"].get<double>(),
-                 o["error_as_written"].get<double>());
+      fmt::print("; against f64 off by {:.3g} times the largest magnitude, as written by {:.3g}",
+                 o["error"].get<double>(), o["error_as_written"].get<double>());
     fmt::print("\n    at [{}]: compiled {}, as written {}, in f64 {}\n",
                fmt::join(o["index"].get<std::vector<int64_t>>(), ","), o["compiled"].get<std::string>(),
                o["written"].get<std::string>(), o["exact"].get<std::string>());

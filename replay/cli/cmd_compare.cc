@@ -27,8 +27,9 @@ std::string in_words(const OutputComparison& o) {
   if (o.equal && !o.different) return line + ", every element the same";
   if (!o.why.empty()) line += ", " + o.why;
   if (o.worst >= 0)
-    line += fmt::format("; worst at [{}]: {} and {}, {:.3g} ulps, {:.3g} of the largest magnitude, {} of {} elements",
-                        fmt::join(o.index, ","), o.value_a, o.value_b, o.ulps, o.relative, o.different, o.elements);
+    line +=
+        fmt::format("; worst at [{}]: {} and {}, {:.3g} ulps, {:.3g} times the largest magnitude, {} of {} elements",
+                    fmt::join(o.index, ","), o.value_a, o.value_b, o.ulps, o.relative, o.different, o.elements);
   if (o.error_a >= 0) line += fmt::format("; against the reference {:.3g} and {:.3g}", o.error_a, o.error_b);
   return line;
 }

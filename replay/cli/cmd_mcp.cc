@@ -387,10 +387,21 @@ void Toolbox::add_reading(std::vector<mcp::Tool>* out) {
         return told(a, words, stop);
       });
   add(tool("memory", "Memory at the peak",
-           "What a module holds on its device and what is alive at the peak, by source line, scope or value.",
-           {{"id", property("string", kId)}, {"by", by_words({"line", "scope", "value"}, "key (line)")}}, {"id"}),
+           "What a module holds on its device and what is alive at the peak, by source line, scope or value. 'log': "
+           "what "
+           "ran out of memory; 'stages': which pass raised the peak; 'try': changes that need less, compiled.",
+           {{"id", property("string", kId)},
+            {"by", by_words({"line", "scope", "value"}, "key (line)")},
+            {"log", property("string", "what the program printed when memory ran out: a file")},
+            {"stages", property("boolean", "the peak after each pass, of one module (false)")},
+            {"try", property("boolean", "compile changes that may need less memory; may take long (false)")}},
+           {"id"}),
       [this](const Arguments& a, const auto& stop) {
-        return told(a, {"memory", id(a, "id"), "--most=100000", "--by=" + (a.has("by") ? a.text("by") : "line")}, stop);
+        Words words{"memory", id(a, "id"), "--most=100000", "--by=" + (a.has("by") ? a.text("by") : "line")};
+        if (a.has("log")) words.push_back("--log=" + id(a, "log"));
+        if (a.flag("stages")) words.emplace_back("--stages");
+        if (a.flag("try")) words.emplace_back("--try");
+        return told(a, words, stop);
       });
 }
 

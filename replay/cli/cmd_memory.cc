@@ -241,7 +241,11 @@ int cmd_memory(const MemoryArgs& a) {
   const std::vector<MeasuredRun> runs = runs_beside({a.profile, a.profile_device}, all);
   Json list = Json::array();
   size_t failed = 0;
-  // Those that need most stand first.
+  MemoryLogAnswer told{nullptr, true};
+  auto tell_log = [&] { told = tell_memory_log(a.log, *log, held, a.most, !a.json); };
+  // With a log the module itself is shown where more was asked of it, after what the log says.
+  const bool more = a.stages || a.tries || a.orders, log_first = log && more && all.size() == 1 && !a.json;
+  // Those that need most come first.
   std::vector<std::pair<int64_t, std::string>> table;
   for (LookedAt& l : all) {
     ModuleMemory m;
@@ -255,9 +259,10 @@ int cmd_memory(const MemoryArgs& a) {
     if (all.size() == 1 && !m.report) fail(FailureKind::kIo, "{}", l.unreadable);
     failed += !m.report;
     if (log && m.report) held.push_back({l.selector, l.name(), *m.report, allocation_sources(*l.module, *m.report)});
+    if (log_first) tell_log();
     if (a.json)
       list.push_back(memory_module_json(a, l, m));
-    else if (!log && all.size() == 1)
+    else if (all.size() == 1 && (!log || more))
       print_memory_module(a, l, m);
     else
       table.emplace_back(m.report ? m.report->allocated : -1, row_of_module(l, m.report));
@@ -269,8 +274,7 @@ int cmd_memory(const MemoryArgs& a) {
                "outputs", "temporaries", "alive", "in host");
   for (const auto& row : table)
     if (!log) fmt::print("{}\n", row.second);
-  MemoryLogAnswer told{nullptr, true};
-  if (log) told = tell_memory_log(a.log, *log, held, a.most, !a.json);
+  if (log && !log_first) tell_log();
   if (a.json) print_json({{"file", a.file}, {"by", a.by}, {"modules", list}, {"log", told.json}});
   return failed ? kBad : told.joined ? kYes : kNo;
 }

@@ -80,7 +80,7 @@ class Recompilations {
     logs_.push_back(std::make_unique<JaxLog>(read_jax_log(text)));
     if (logs_.back()->compiles.empty())
       fail(FailureKind::kUsage,
-           "{} is no dump and no compilation cache, and no line of it tells of a compilation: JAX_LOG_COMPILES=1 and "
+           "{} is no dump and no compilation cache, and no line of it reports a compilation: JAX_LOG_COMPILES=1 and "
            "JAX_EXPLAIN_CACHE_MISSES=1 have jax print them",
            what);
     for (const JaxCompile& c : logs_.back()->compiles) all_.push_back(compiled_of_log(c, what));
@@ -181,7 +181,7 @@ class Recompilations {
       const auto at = theirs.find(name);
       if (at == theirs.end()) continue;
       if (at->second.size() != list.size()) {
-        notes_.push_back(fmt::format("the log tells of {} compilations of {}, here are {}: they are not joined",
+        notes_.push_back(fmt::format("the log reports {} compilations of {}, here are {}: they are not joined",
                                      at->second.size(), all_[list[0]].function, list.size()));
         continue;
       }
@@ -248,7 +248,7 @@ class Recompilations {
         std::any_of(f.reasons.begin(), f.reasons.end(), [](const auto& r) { return r.kind == "unknown"; });
     if (keys && same)
       fmt::print(
-          "       the entries are alike and their keys are not: a key is also made of flags, compile options,\n"
+          "       the entries are equal and their keys are not: a key is also computed from flags, compile options,\n"
           "       devices and versions of jaxlib and its back end, which an entry does not hold\n");
   }
 

@@ -200,7 +200,7 @@ ToCompile to_compile(const EngineArgs& a, const Recording& r, const Target& targ
   ToCompile out;
   const StartStage start = start_stage(r);
   if (!start.recording && start.name.empty()) {
-    out.why_not = "there is no stage in front of the passes";
+    out.why_not = "there is no stage before the passes";
     return out;
   }
   out.first = load(start.spec);

@@ -5,8 +5,8 @@ namespace hlo {
 
 std::string jax_script() {
   return R"script(#!/usr/bin/env python3
-"""Runs module.hlo on jax's first device, on the inputs beside it, and prints what comes out; where expected.npz lies
-beside it, what differs from that, too (exit 1). jax and jaxlib 0.6 and later."""
+"""Runs module.hlo on jax's first device, on the inputs in this folder, and prints the outputs. Where expected.npz is
+there, what differs from it is printed, too (exit 1). jax and jaxlib 0.6 and later."""
 import pathlib
 import sys
 

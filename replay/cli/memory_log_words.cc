@@ -31,8 +31,9 @@ class JoiningLog {
   MemoryLogAnswer run(const std::string& label) {
     Json complaints = Json::array();
     if (print_)
-      fmt::print("{}: {}\n", printable(label),
-                 log_.empty() ? "no line tells that memory ran out" : "what it says of memory, and where that is here");
+      fmt::print(
+          "{}: {}\n", printable(label),
+          log_.empty() ? "no line reports that memory ran out" : "what it says of memory, and where that is here");
     for (const MemoryComplaint& c : log_.complaints) complaints.push_back(complaint(c));
     Json buffers = Json::array();
     for (const NamedBuffer& b : log_.buffers) buffers.push_back(buffer(b));

@@ -25,7 +25,7 @@ void print_changes(const std::vector<StagePeak>& stages, const std::vector<PeakC
   fmt::print("  {}\n", scheduled
                            ? "by the stage's own order:"
                            : "without a schedule, an estimate: every instruction writes its result, in the one of "
-                             "XLA's three orders\n  that needs the least. What fusion takes away again stands "
+                             "XLA's three orders\n  that needs the least. What fusion takes away again is "
                              "here as a rise:");
   fmt::print("  {:>12} {:>11} {:>11}  pass\n", "", "before", "after");
   for (const PeakChange& c : changes) {
@@ -128,7 +128,7 @@ void print_tried(const std::vector<TriedLever>& tried, const CompiledFigures& as
                human_bytes(std::llround(t.figures.bytes)), fits ? ", which fits" : "",
                as_is.seconds > 0 ? fmt::format(", time {:+.1f} %", 100 * (t.figures.seconds / as_is.seconds - 1)) : "",
                printable(t.lever->words));
-    if (t.lever->foretold >= 0) fmt::print("  {:>11} foretold at most\n", human_bytes(t.lever->foretold));
+    if (t.lever->foretold >= 0) fmt::print("  {:>11} predicted at most\n", human_bytes(t.lever->foretold));
     fmt::print("  {:>11} {}{}\n", "", printable(t.lever->how), t.file.empty() ? "" : "; " + t.file);
   }
   if (useless) {

@@ -82,7 +82,7 @@ void see_complaint(const TriageArgs& a, TriageSubject& s) {
   if (!s.unfinished.empty())
     return seen(Complaint::kCrash, fmt::format("the stages of {} end after {}, before the result",
                                                s.unfinished[0].module, s.unfinished[0].last));
-  seen(Complaint::kWrong, "no other complaint is given");
+  seen(Complaint::kWrong, "the default complaint");
 }
 
 }  // namespace

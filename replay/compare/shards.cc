@@ -53,7 +53,8 @@ Dims place_of(const ShardTiling& t, int64_t device) {
 ShardTiling tiling_or_fail(const Sharding& s, size_t rank) {
   if (s.kind != Sharding::Kind::kTiled && s.kind != Sharding::Kind::kNamed) return {Dims(rank, 1), {}};
   std::optional<ShardTiling> told = shard_tiling(s, rank);
-  if (!told) fail(FailureKind::kUsage, "sharding {} does not say where an array of rank {} lies", s.text(false), rank);
+  if (!told)
+    fail(FailureKind::kUsage, "sharding {} does not say how an array of rank {} is divided", s.text(false), rank);
   return *std::move(told);
 }
 

@@ -201,7 +201,7 @@ class ElidedConstants::Follower {
             if (!values.may_be_made_up(was)) continue;
             const std::optional<KnownConstant> read = values.of(was);
             if (!read || read->bases.empty() || before->op(was) == now->op(i)) continue;
-            begin_anew(bad, fmt::format("{} stands in the place of {}, which an elided constant makes and whose values "
+            begin_anew(bad, fmt::format("{} is in the place of {}, which an elided constant makes and whose values "
                                         "are made up here",
                                         now->inst_name(i), before->inst_name(was)));
             return true;
@@ -257,7 +257,7 @@ class ElidedConstants::Follower {
     for (const std::string& p : problems_) out += "; " + p;
     if (!merged_.empty())
       out += fmt::format("; treated as equal, for one takes the other's place: {}", fmt::join(merged_, ", "));
-    if (!inverse_.empty()) out += fmt::format("; taken for {}", fmt::join(inverse_, ", "));
+    if (!inverse_.empty()) out += fmt::format("; treated as {}", fmt::join(inverse_, ", "));
     for (const Anew& a : anew_) out += fmt::format("; {}: {}", name_of(a.stage), a.why);
     return own_ < count_ || !anew_.empty() ? out + "; whole ones are dumped with --xla_dump_large_constants=true" : out;
   }

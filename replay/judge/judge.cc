@@ -183,9 +183,10 @@ Judge make_judge(const JudgeOptions& o, const Module& first, const Session* sess
     const Comparison& c = results->of(m);
     for (const OutputComparison& d : c.outputs)
       if (c.equal && behind_edge && d.relative > d.tolerance)
-        return Judgement{Verdict::kUnknown, fmt::format("{} is off by {:.3g}, {:.3g} is allowed, and f64 cannot tell "
-                                                        "after rounding at a discontinuity",
-                                                        d.name, d.relative, d.tolerance)};
+        return Judgement{Verdict::kUnknown,
+                         fmt::format("{} is off by {:.3g}, {:.3g} is allowed, and f64 does not decide "
+                                     "after rounding at a discontinuity",
+                                     d.name, d.relative, d.tolerance)};
     if (c.equal) return good_within(c);
     const OutputComparison& d = *c.first_difference();
     return Judgement{Verdict::kBad, fmt::format("{} {}: {}", d.name, d.shape, d.why)};

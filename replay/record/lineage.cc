@@ -308,7 +308,7 @@ size_t Lineage::add(const Module& m, const StageMatch& match) {
   stage.snapshot = renumbering.stage();
   if (before) {
     for (Heir heir : match.heirs) {
-      HLO_CHECK(before->alive(heir.from) && m.alive(heir.to), "the match names an heir that is not there");
+      HLO_CHECK(before->alive(heir.from) && m.alive(heir.to), "the match names a successor that does not exist");
       heir.to = renumbering.of(heir.to);
       if (heir.to != heir.from) stage.heirs.push_back(heir);
     }

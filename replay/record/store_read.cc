@@ -233,7 +233,7 @@ class StoreReader {
                           (stage.heirs.back().from == from && stage.heirs.back().to < to);
             if (kind > static_cast<uint8_t>(HeirKind::kDerived) || !sorted || !before.alive(from) ||
                 !stage.snapshot.alive(to))
-              in.damaged("an heir that is none");
+              in.damaged("a successor that does not exist");
             stage.heirs.push_back({from, to, static_cast<HeirKind>(kind)});
           }
           stage.undecided = ids(in, 0, slots);

@@ -24,7 +24,7 @@ constexpr const char* kPhasesWanted =
     "emission, LLVM, ptxas (a log: TF_CPP_MIN_LOG_LEVEL=0 "
     "TF_CPP_VMODULE=gpu_compiler=1,nvptx_compiler=1,compile_module_to_llvm_ir=1,cpu_compiler=1,ir_compiler=1,"
     "hlo_pass_pipeline=1)";
-constexpr const char* kTotalWanted = "the whole (jax.config.update(\"jax_log_compiles\", True))";
+constexpr const char* kTotalWanted = "the total (jax.config.update(\"jax_log_compiles\", True))";
 constexpr const char* kKernelsWanted =
     "which kernel (XLA_FLAGS=--xla_dump_emitter_re=.* --xla_gpu_force_compilation_parallelism=1)";
 constexpr size_t kMostKernels = 2000;  // whose code is read for its name

@@ -20,8 +20,9 @@ constexpr std::array<PaddingPass, 4> kPaddingPasses = {{
     {"cublas-pad-for-gemms",
      "make the dimension in the model such that the product needs no padding (a multiple of 8)"},
     {"cudnn_pad_for_convolutions", "make the number of features one that tensor cores take (a multiple of 8)"},
-    {"conv-padding-legalization", "its padding is not the same on both sides: one that is needs no separate kernel"},
-    {"cudnn-conv-padding", "its padding is not the same on both sides: one that is needs no separate kernel"},
+    {"conv-padding-legalization",
+     "the padding differs between the two sides; a symmetric one needs no separate kernel"},
+    {"cudnn-conv-padding", "the padding differs between the two sides; a symmetric one needs no separate kernel"},
 }};
 
 bool f32_operands(const Module& m, InstId i) {

@@ -468,8 +468,9 @@ std::vector<ModuleFinding> padded_products(const FindingsInput& in) {
     bool eights = true;
     for (size_t d = 0; d < padding->size() && d < from.dims.size(); ++d)
       eights &= from.dims[d] == to.dims[d] || (from.dims[d] % 8 != 0 && to.dims[d] % 8 == 0);
-    f.advice = convolution && uneven ? "its padding is not the same on both sides: one that is needs no separate kernel"
-               : convolution         ? "its padding could be in the convolution's window"
+    f.advice = convolution && uneven
+                   ? "the padding differs between the two sides; a symmetric one needs no separate kernel"
+               : convolution ? "its padding could be in the convolution's window"
                : eights ? "make the dimension in the model such that the product needs no padding (a multiple of 8)"
                         : "ask which pass pads it: hlo-replay explain";
     out.push_back(std::move(f));

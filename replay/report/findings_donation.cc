@@ -135,8 +135,8 @@ std::vector<ModuleFinding> retyped_state(const FindingsInput& in) {
       ModuleFinding f;
       f.kind = "retyped-state", f.inst = f.odd = in.origin(result), f.others = {p};
       f.bytes = array_size(m, result);
-      f.what = fmt::format("{} is donated, but what is made of it is {}: it cannot take its place", in.in_words(p),
-                           m.u().shape_text_plain(m.shape_id(result)));
+      f.what = fmt::format("{} is donated, but what is computed from it is {}: it cannot take its place",
+                           in.in_words(p), m.u().shape_text_plain(m.shape_id(result)));
       f.advice = fmt::format("give it back as {}: cast what is written into it, not the whole", type_name(from.type));
       if (f.bytes >= 1024) out.push_back(std::move(f));
       break;

@@ -307,7 +307,7 @@ std::vector<ModuleFinding> products_without_state(const FindingsInput& in) {
     bool by_memory = false;
     f.seconds += std::max(0.0, k.seconds - least_seconds(once, in.device, &by_memory));
     f.what = fmt::format("this product needs nothing that its loop computes, and runs {}", runs_text(k.times));
-    f.advice = "make it once in front of the loop, of all steps together (xs @ w in place of x @ w in scan's function)";
+    f.advice = "make it once before the loop, for all steps together (xs @ w in place of x @ w in scan's function)";
     if (f.seconds > 0) out.push_back(std::move(f));
   }
   return worth_telling(in, std::move(out));

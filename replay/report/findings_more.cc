@@ -145,8 +145,9 @@ std::vector<ModuleFinding> constants_in_loops(const FindingsInput& in) {
         ModuleFinding f;
         f.kind = "constant-in-loop", f.inst = m.operand(init, k), f.odd = value, f.others = {loop}, f.bytes = bytes;
         f.seconds = (1 + (read ? runs : 0)) * bytes / (in.device.memory_gb_s * 1e9);
-        f.what = fmt::format("{} carries {} of one constant through all its runs", m.inst_name(loop), size_text(bytes));
-        f.advice = "make it in the body, where it is fused into what reads it (jnp.zeros or full there, or the scalar)";
+        f.what = fmt::format("the loop {} carries {} of one constant through all its steps", m.inst_name(loop),
+                             size_text(bytes));
+        f.advice = "create it in the body (jnp.zeros, jnp.full or the scalar): there it fuses into its users";
         out.push_back(std::move(f));
       }
     }

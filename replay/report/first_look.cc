@@ -154,9 +154,8 @@ LookSection dearest_of(const ModuleOverview& o, Provenance& stages, const LookOp
   LookSection out;
   const Module& m = *o.last;
   const UserFrames frames = user_frames(m, o.cost);
-  out.heading =
-      run ? "most expensive kernels, as measured, and what they need at least (like ones together):"
-          : "most expensive kernels, by the bytes and operations that they need at least (like ones together):";
+  out.heading = run ? "most expensive kernels: measured time, then its lower bound (equal kernels grouped):"
+                    : "most expensive kernels by their lower bound (equal kernels grouped):";
   for (const std::string& helper : frames.helpers())
     out.rows.push_back({printable(
         fmt::format("  (most of the time has {}, a helper of several: the lines that call it are shown)", helper))});

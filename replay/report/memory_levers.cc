@@ -12,16 +12,32 @@
 #include "replay/os/interrupt.h"
 #include "replay/report/findings.h"
 #include "replay/report/findings_parts.h"
+#include "replay/report/recompute.h"
 #include "replay/report/try_finding.h"
 
 namespace hlo {
+
+bool is_backward(const Module& m, InstId i) { return op_name_of(m, i).find("transpose(") != std::string::npos; }
+
+bool can_be_computed_again(const Module& m, InstId i) {
+  const Opcode op = m.op(i);
+  const OpClass cls = op_info(op).cls;
+  return op != Opcode::Parameter && op != Opcode::Tuple && op != Opcode::GetTupleElement && m.shape(i).is_array() &&
+         cls != OpClass::Collective && cls != OpClass::Async && cls != OpClass::Io && cls != OpClass::Rng &&
+         cls != OpClass::Custom && op != Opcode::While && op != Opcode::Conditional && op != Opcode::Call;
+}
+
+void run_quietly(Module& m, const char* pass) {
+  PassContext context;
+  context.keep_notes = false;
+  PassEvent event;
+  run_pass(m, *find_pass(pass), context, {}, &event);
+}
+
 namespace {
 
 constexpr size_t kMostAlone = 3, kMostTogether = 6;  // lines that are recomputed
 constexpr size_t kMostRecomputed = 100000;
-
-// jax's name for what differentiation backwards makes of an operation.
-bool is_backward(const Module& m, InstId i) { return op_name_of(m, i).find("transpose(") != std::string::npos; }
 
 // One computation of the first stage, some lines of which are computed again for the backward pass.
 class Recomputing {
@@ -31,7 +47,7 @@ class Recomputing {
     for (InstId i : order_) {
       backward_[i] = is_backward(m_, i);
       for (InstId o : m_.operands(i)) behind_[i] = behind_[i] || backward_[o] || behind_[o];
-      if (!backward_[i] && can_be_cloned(i) && lines.contains(source_line(m_, i).text())) chosen_.insert(i);
+      if (!backward_[i] && can_be_computed_again(m_, i) && lines.contains(source_line(m_, i).text())) chosen_.insert(i);
     }
   }
 
@@ -54,13 +70,6 @@ class Recomputing {
   }
 
  private:
-  bool can_be_cloned(InstId i) const {
-    const Opcode op = m_.op(i);
-    const OpClass cls = op_info(op).cls;
-    return op != Opcode::Parameter && op != Opcode::Tuple && op != Opcode::GetTupleElement && m_.shape(i).is_array() &&
-           cls != OpClass::Collective && cls != OpClass::Async && cls != OpClass::Io && cls != OpClass::Rng &&
-           cls != OpClass::Custom && op != Opcode::While && op != Opcode::Conditional && op != Opcode::Call;
-  }
   // Made of nothing that is large: taken again rather than kept.
   bool is_free(InstId i) const {
     const Opcode op = m_.op(i);
@@ -70,7 +79,7 @@ class Recomputing {
 
   // Of no line, or larger than what it is made of: rather made again than kept.
   bool passes_on(InstId i) {
-    if (!place_.contains(i) || backward_[i] || behind_[i] || !can_be_cloned(i) || m_.operand_count(i) == 0)
+    if (!place_.contains(i) || backward_[i] || behind_[i] || !can_be_computed_again(m_, i) || m_.operand_count(i) == 0)
       return false;
     const OpClass cls = op_info(m_.op(i)).cls;
     if (cls != OpClass::Move && cls != OpClass::Elementwise) return false;
@@ -178,6 +187,18 @@ void add_recomputations(const MemoryReport& r, const Module& first, std::vector<
   }
 }
 
+void add_scans(const Module& first, std::vector<MemoryLever>* out) {
+  ScanRecomputed scans = recomputed_scans(first);
+  if (!scans.module) return;
+  MemoryLever lever;
+  lever.kind = "rematerialize", lever.foretold = scans.bytes, lever.source = std::move(scans.source);
+  lever.words = fmt::format("what scans stack up computed again in the backward pass ({} arrays, {} instructions)",
+                            scans.stacks, scans.instructions);
+  lever.how = "jax.checkpoint around the function that jax.lax.scan runs";
+  lever.module = std::move(scans.module);
+  out->push_back(std::move(lever));
+}
+
 // Passes without which XLA compiles all the same, and of which some are known to raise the peak.
 bool may_be_left_out(const std::string& pass) {
   static const std::set<std::string, std::less<>> kOptional = {"latency-hiding-scheduler",
@@ -235,12 +256,7 @@ std::unique_ptr<Module> recomputed_backward(const Module& first, const std::set<
     auto m = first.clone();
     for (int nested = 0; nested < 3; ++nested) take_lines_of_calls(*m);
     // What a call hides is in the lines, too.
-    for (const char* pass : {"call-inliner", "tuple-simplifier", "dce"}) {
-      PassContext context;
-      context.keep_notes = false;
-      PassEvent event;
-      run_pass(*m, *find_pass(pass), context, {}, &event);
-    }
+    for (const char* pass : {"call-inliner", "tuple-simplifier", "dce"}) run_quietly(*m, pass);
     m->cleanup();
     m->ensure_users();
     for (CompId c : m->nonfusion_computations()) *recomputed += Recomputing(*m, c, lines).run();
@@ -270,6 +286,7 @@ std::vector<MemoryLever> memory_levers(const ModuleOverview& o, const Module& fi
     out.push_back(std::move(lever));
   }
   add_recomputations(*o.memory, first, &out);
+  add_scans(first, &out);
   std::set<std::string> told;
   for (const PeakChange& change : peak_changes(stages)) {
     const std::string& pass = stages[change.after].pass;

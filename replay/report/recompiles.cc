@@ -450,7 +450,7 @@ std::string recompile_advice(const std::string& kind) {
       {"constant", "pass it as an argument: what a function closes over is part of its program"},
       {"elided-constant", "pass arrays as arguments; dump constants, too, to know"},
       {"flag", "compile with one set of flags and options"},
-      {"static", "each value of a static argument is a program of its own: pass it as an array, or use few values"},
+      {"static", "each value of a static argument is a separate program: pass it as an array, or use few values"},
       {"program",
        "a static argument, or a Python value that tracing reads, differs: JAX_EXPLAIN_CACHE_MISSES=1 says which"},
       {"function", "jit it once, outside of the loop or function that makes it"},

@@ -223,9 +223,9 @@ def case_rewrites(page):
     total = page.locator(".rewrite").count()
     holds(total > 1, "the rewrites of algsimp are listed")
     page.keyboard.press("]")
-    page.wait_for_function("() => document.querySelector('#rewrite-at')?.textContent.includes('behind 1 of')")
+    page.wait_for_function("() => document.querySelector('#rewrite-at')?.textContent.includes('after 1 of')")
     page.keyboard.press("]")
-    page.wait_for_function("() => document.querySelector('#rewrite-at')?.textContent.includes('behind 2 of')")
+    page.wait_for_function("() => document.querySelector('#rewrite-at')?.textContent.includes('after 2 of')")
     equal(state(page)["view"], "graph", "a rewrite is shown in the graph")
 
 

@@ -33,6 +33,9 @@ def main(path: str) -> None:
         print(recording.diff(0, -1).added, recording.summary().rows, recording.view())
         checked: hlo.Checked = recording.check(inputs="a.npz", outputs="a.npz")
         triaged: hlo.Triaged = recording.triage("wrong")
+        held: hlo.Memory = recording.memory(log="train.log", stages=True, tries=True)
+        printed: hlo.MemoryLog | None = held.log
+        print(held.stages, held.changes, held.levers, printed and printed.complaints, recording.memory_log("train.log").buffers)
         captured: hlo.Captured | None = recording.captured
         names: list[str] = recording.search(opcode="dot").table()["instruction"]
         ran: hlo.Ran = recording.exec(0, seed=1)

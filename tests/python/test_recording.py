@@ -100,6 +100,26 @@ class Recorded(unittest.TestCase):
         self.assertGreater(self.module.cost().flops, 0)
         self.assertGreater(self.module.memory().arguments, 0)
 
+    def test_memory_as_a_task(self):
+        dump = hlo.open(ROOT / "testdata" / "memory")
+        plain = dump.memory()
+        self.assertEqual((plain.log, plain.stages["stage"], plain.changes["pass"], plain.levers["kind"]), (None, [], [], []))
+        log = pathlib.Path(self.made.name) / "train.log"
+        log.write_text("RESOURCE_EXHAUSTED: Out of memory while trying to allocate 368.00MiB.\n")
+        m = dump.memory(log=log, stages=True)
+        self.assertEqual(m.allocated, plain.allocated)
+        self.assertEqual((m.log.complaints["kind"], m.log.complaints["allocations"][0][0]["kind"]), (["allocation"], "temporary"))
+        self.assertEqual(m.stages["stage"][-1], "after_optimizations")
+        self.assertTrue(all(x != y for x, y in zip(m.changes["before_bytes"], m.changes["after_bytes"])))
+        self.assertTrue(dump.memory_log(log))
+        log.write_text("all is well\n")
+        self.assertFalse(dump.memory_log(log))
+        with self.assertRaises(hlo.Error):
+            dump.memory(log=log.with_name("nowhere.log"))
+        levers = dump.memory(tries=True).levers
+        self.assertIn("donate", levers["kind"])
+        self.assertTrue(any(levers["helps"]))
+
     def test_view(self):
         with tempfile.TemporaryDirectory() as made:
             page = self.r.view(pathlib.Path(made) / "page.html")

@@ -22,7 +22,7 @@ function engine_of(ask: (method: string, q: Question) => Promise<unknown>, open:
 /** The program itself, on this machine's loopback, below the address of the page. */
 export function served(): Engine {
   const post = async (path: string, body: BodyInit) => {
-    const reply = await fetch(path, { method: 'POST', body, cache: 'no-store' }).catch(() => { throw new EngineError('The program behind this page is gone', 'Start `hlo-replay view --serve` again.'); });
+    const reply = await fetch(path, { method: 'POST', body, cache: 'no-store' }).catch(() => { throw new EngineError('The program that serves this page has ended', 'Start `hlo-replay view --serve` again.'); });
     if (!reply.ok) throw new EngineError((await reply.text()).slice(0, 500) || `the program says ${reply.status}`);
     return reply.json();
   };

@@ -20,7 +20,7 @@ export class FaultCard {
     const module = this.host.session.place.at.module;
     this.element.hidden = false;
     this.element.setAttribute('aria-busy', 'true');
-    fill(this.element, h('p', { class: 'faint' }, 'Runs the stages on the same inputs and holds their values against each other …'));
+    fill(this.element, h('p', { class: 'faint' }, 'Runs the stages on the same inputs and compares their values …'));
     try { await this.show(module, await this.host.engine.bisect({ module })); }
     catch (error) {
       const { message, hint } = error as { message?: string; hint?: string };

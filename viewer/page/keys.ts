@@ -21,7 +21,7 @@ export function help_dialog(): HTMLDialogElement {
   const dialog = h('dialog', { class: 'help', 'aria-label': 'Keys and help' },
     h('h2', null, 'Keys'), h('div', { class: 'columns' }, ...groups.map(group => h('section', null, h('h3', null, group),
       h('dl', null, ...keys.filter(key => key.group === group).flatMap(key => [h('dt', null, ...key.keys.split(' ').map(k => k === '+' && key.keys.startsWith('Shift') ? ' + ' : h('kbd', null, k))), h('dd', null, key.tells)]))))),
-    h('p', null, 'Drop a dump (a folder, .tar, .tar.gz, .zip) or a module on the page to look at it. Nothing leaves this machine: the page asks no network. The address tells what you see; copy it to come back.'),
+    h('p', null, 'Drop a dump (a folder, .tar, .tar.gz, .zip) or a module on the page to look at it. Nothing leaves this machine: the page asks no network. The address has what you see; copy it to come back.'),
     h('button', { type: 'button', autofocus: true, onclick: () => dialog.close() }, 'Close'));
   return dialog;
 }

@@ -5,8 +5,8 @@
     with hj.capture() as run:   # of all that is compiled inside
         train_step(state, batch)
     hj.check(f, x)              # right, rounding, contract, wrong, unknown, and what decides
-    hj.bisect(f, x)             # which pass departs
-    hj.triage(f, x)             # all of it: the culprit, how sure, what was tried; a report
+    hj.bisect(f, x)             # the pass that differs
+    hj.triage(f, x)             # all of it: the cause, how sure, what was tried; a report
     hj.replace(f, stage)(x)     # an edited stage in its place
 """
 from typing import Any

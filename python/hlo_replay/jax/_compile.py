@@ -30,7 +30,7 @@ _LONGEST = 80  # of a module's name: stages of longer ones have file names that 
 def refuse_many_processes() -> None:
     if jax.process_count() > 1:
         raise _tool.failure("unsupported", f"this is process {jax.process_index()} of {jax.process_count()}: run "
-                            "`hlo-replay capture` around each of them, with a folder of its own")
+                            "`hlo-replay capture` around each of them, with a separate folder")
 
 
 def disabled_passes(more: Sequence[str]) -> list[str]:
@@ -75,7 +75,7 @@ def shorten(computation: Any) -> None:
 
 @contextlib.contextmanager
 def no_caches() -> Iterator[None]:
-    """jax's persistent cache would give executables that nobody compiled; it is off in here, and as it was behind."""
+    """jax's persistent cache would give executables without a compilation; it is off in here, and as it was afterwards."""
     from jax.experimental.compilation_cache import compilation_cache
 
     before = _untyped.config.jax_enable_compilation_cache
@@ -91,13 +91,13 @@ def settle(folder: pathlib.Path, options: Mapping[str, Any]) -> None:
     """Raises Error where a compilation did not dump, or not with the flags that it was to have."""
     if not any(f.name.endswith("before_optimizations.txt") for f in folder.iterdir()):
         raise _tool.failure("unsupported", f"the compiler dumped nothing into {folder}: it runs on another machine, or "
-                            "a cache in front of it answered")
+                            "a cache before it answered")
     reached = debug_options(folder)
     if reached:
         missing = set(filter(None, str(options.get("xla_disable_hlo_passes", "")).split(","))) - set(
             reached.get("xla_disable_hlo_passes", []))
         if missing:
-            raise _tool.failure("unsupported", f"the compiler was not told to leave out {', '.join(sorted(missing))}: "
+            raise _tool.failure("unsupported", f"the compiler was not asked to leave out {', '.join(sorted(missing))}: "
                                 f"it had {reached.get('xla_disable_hlo_passes')}")
     elif options.get("xla_disable_hlo_passes"):
         raise _tool.failure("unsupported", "the compiler does not write down which flags reached it")
@@ -135,10 +135,10 @@ def capture(folder: str | os.PathLike[str] | None = None, *, arguments: str = "s
     what it gave for them is, too, where all of them are. Versions, flags, devices and the lowering are kept always
     (`run["train_step"].captured`).
 
-    Functions that were compiled before are compiled again: jax's caches are cleared. What somebody has compiled ahead
+    Functions that were compiled before are compiled again: jax's caches are cleared. What was compiled ahead
     of time (`lowered.compile()` before) is not compiled here, and nothing can be dumped of it.
-    `disable_passes`, `flags`: XLA's, for what is compiled inside alone; they are held against what reached the
-    compiler. Every function that was compiled with them is forgotten behind.
+    `disable_passes`, `flags`: XLA's, for what is compiled inside alone; they are compared with what reached the
+    compiler. Every function that was compiled with them is forgotten afterwards.
     """
     refuse_many_processes()
     from jax._src import compiler  # no public way reaches every compilation of a process

@@ -64,7 +64,7 @@ class Compiled:
             self._keeper.after(call, jax.tree_util.tree_leaves(out))
         files = [call[1].get(what) if call else None for what in ("arguments_file", "results_file")]
         if not all(files):
-            raise _tool.failure("unsupported", f"the arguments or results of {self.name} lie on devices of other processes")
+            raise _tool.failure("unsupported", f"the arguments or results of {self.name} are on devices of other processes")
         return self.folder / str(files[0]), self.folder / str(files[1])
 
     def run_by_operations(self) -> pathlib.Path:
@@ -78,8 +78,8 @@ class Compiled:
         return outputs
 
     def checked(self, recording: Recording, by_operations: bool) -> dict[str, Any]:
-        """The answer of `hlo-replay check`. `by_operations`: the module that XLA was given is held against the function
-        run operation by operation, too: what is wrong in front of XLA shows there."""
+        """The answer of `hlo-replay check`. `by_operations`: the module that XLA was given is compared with the function
+        run operation by operation, too: what is wrong before XLA shows there."""
         # First: a run may take its arguments over.
         self._keeper.arguments = "all"
         reference = [f"--reference={self.run_by_operations()}"] if by_operations else []
@@ -114,7 +114,7 @@ def record(fn: Callable[..., Any], *args: Any, folder: str | os.PathLike[str] | 
     """Lowers and compiles a function for these arguments, with every stage kept.
 
     `fn`: a function, or one of jax.jit. `folder`: where; a temporary one otherwise. `disable_passes`, `flags`: XLA's,
-    for this compilation alone, beside those that the process has; that they reached the compiler is checked. `keep`: of
+    for this compilation alone, next to those that the process has; that they reached the compiler is checked. `keep`: of
     the arguments: "none", "small" (256 MiB together) or "all".
     """
     return _recorded(Folder(folder), fn, args, kwargs, disable_passes, flags, keep)
@@ -143,7 +143,7 @@ def _parameters(first: pathlib.Path) -> int:
 
 def check(fn: Callable[..., Any], *args: Any, **how: Any) -> Checked:
     """Is what jax compiles of this function right for these arguments? Runs it, and the module that it was lowered to
-    in its own precision and in f64; that module is held against the function run operation by operation (not with
+    in its own precision and in f64; that module is compared with the function run operation by operation (not with
     `by_operations=False`). Takes what `record` takes."""
     by_operations = bool(how.pop("by_operations", True))
     return record(fn, *args, **how).check(by_operations=by_operations)
@@ -158,12 +158,12 @@ def bisect(fn: Callable[..., Any], *args: Any, **how: Any) -> Bisection:
 def triage(fn: Callable[..., Any], *args: Any, complaint: str | None = None, time_limit: float = 120,
            report: str | os.PathLike[str] | None = None, folder: str | os.PathLike[str] | None = None,
            disable_passes: Sequence[str] = (), flags: Mapping[str, Any] | None = None, **kwargs: Any) -> Triaged:
-    """From "it is wrong" to the culprit, for one function and these arguments: compiles and runs it, and asks
+    """From "it is wrong" to the cause, for one function and these arguments: compiles and runs it, and asks
     `hlo-replay triage` of its stages, with the arguments and what it gave. Where the compiler or the run fails, what
-    they said is asked.
+    they answered is asked.
 
-    `complaint`: "wrong" (where none is told), "nan", "crash", "memory", "slow" …, as the command takes it. `time_limit`:
-    seconds for the rungs together. `report`: a folder to make, with what an issue needs. `folder`, `disable_passes`,
+    `complaint`: "wrong" (the default), "nan", "crash", "memory", "slow" …, as the command takes it. `time_limit`:
+    seconds for all steps together. `report`: a folder to make, with what an issue needs. `folder`, `disable_passes`,
     `flags`: as `record` takes them. A compiler that ends the process ends this one, too: then
     `hlo-replay triage -- python3 PROGRAM`. Raises Error where nothing can be asked (static arguments, several processes).
     """

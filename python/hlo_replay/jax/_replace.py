@@ -27,26 +27,26 @@ _LAYOUT = re.compile(r"\[([0-9,<=]+)\]\{([0-9,]*)([^}]*)\}")
 def replace(fn: Callable[..., Any], module: Any, *, way: str = "") -> "Replaced":
     """A function that runs `module` in the place of what jax makes of `fn`.
 
-    module: a stage that was edited, or what our pipeline made of one: HLO text, a file of any format that hlo-replay
+    module: a stage that was edited, or what our pipeline made from one: HLO text, a file of any format that hlo-replay
     reads, or a stage of a recording. Its parameters and results are those of the function's module.
-    way: how it gets there; the one that carries it, where nothing is said.
-      "behind":    it takes the place of what XLA's passes have made (jaxlib 0.10.2 and later, CPU): XLA schedules it and
+    way: how it gets there; the one that carries it, where none is given.
+      `behind`:    it takes the place of what XLA's passes have made (jaxlib 0.10.2 and later, CPU): XLA schedules it and
                    makes code of it, no other pass sees it. Its layouts, fusions and bitcasts stay as they are.
-      "stablehlo": it is compiled in the function's place, by all of XLA's passes.
+      `stablehlo`: it is compiled in the function's place, by all of XLA's passes.
     Raises Error, by name, for what neither way carries.
     """
     return Replaced(fn, _text_of(module), way)
 
 
 class Replaced:
-    """Called as the function is. `way`, `module` (stages of the last compilation) tell how it was done."""
+    """Called as the function is. `way`, `module` (stages of the last compilation) show how it was done."""
 
     def __init__(self, fn: Callable[..., Any], text: str, way: str) -> None:
         self._fn = fn
         self.text = text
         ways = {"behind": _not_behind, "stablehlo": _not_stablehlo}
         if way and way not in ways:
-            raise _tool.failure("usage", f"unknown way {way!r}; there are behind and stablehlo")
+            raise _tool.failure("usage", f"unknown way {way!r}; there are `behind` and `stablehlo`")
         _verify(text)
         refused = []
         for name in [way] if way else ["stablehlo", "behind"]:
@@ -113,7 +113,7 @@ class Replaced:
             if isinstance(failure, Exception):
                 raise failure
         if not told:
-            raise _tool.failure("unsupported", "the compiler did not ask for the module behind its passes")
+            raise _tool.failure("unsupported", "the compiler did not ask for the module after its passes")
         return compiled
 
 
@@ -157,7 +157,7 @@ def _as_proto(text: str) -> bytes:
 
 
 def _renamed(text: str, name: str) -> str:
-    """Of that name, and without a schedule: XLA's own comes behind."""
+    """Of that name, and without a schedule: XLA's own comes afterwards."""
     return re.sub(r"^(HloModule) [^,\s]+(, is_scheduled=true)?", rf"\1 {name}", text, count=1)
 
 
@@ -186,7 +186,7 @@ def _not_behind(text: str) -> str:
             file = pathlib.Path(folder) / "module.hlo"
             file.write_text(text)
             if _tool.ask("opt", "--passes=copy-insertion", file)["changed"]:
-                return "it lacks copies that copy-insertion makes; a stage behind all passes (after_optimizations) has them"
+                return "it lacks copies that copy-insertion makes; a stage after all passes (after_optimizations) has them"
     return ""
 
 
@@ -233,7 +233,7 @@ def _same_signature(theirs: str, ours: str, layouts: bool) -> None:
         alias = [re.search(r"(input_output_alias|buffer_donor)=\{.*?\}(?=, [a-z_]+=|$)", t.split("\n", 1)[0]) for t in (theirs, ours)]
         one, two = (m[0] if m else "none" for m in alias)
         if one != two:
-            raise _tool.failure("unsupported", f"aliasing is settled before the passes: the function's module has {one}, this one {two}")
+            raise _tool.failure("unsupported", f"aliasing is decided before the passes: the function's module has {one}, this one {two}")
 
 
 def _before(lowered: Any) -> str:

@@ -20,5 +20,5 @@ class Folder:
             return
         self.path = pathlib.Path(path).absolute()
         if self.path.exists() and any(self.path.iterdir()):
-            raise _tool.failure("usage", f"{path} is not empty: what one run dumps lies over what the other one did")
+            raise _tool.failure("usage", f"{path} is not empty: what one run dumps overwrites what the other one did")
         self.path.mkdir(parents=True, exist_ok=True)

@@ -271,7 +271,7 @@ ElementPlan plan_gemm(const ElementOperation& o, const Elements& at, ElementSour
   const Shape& all = o.m.shape(o.x.inst);
   const Shape& result = all.is_tuple() ? o.u[all.elements[0]] : all;
   if (!call.why.empty()) return no_plan(call.why);
-  if (o.x.leaf > (call.aux ? 1u : 0u)) return no_plan("a result of a product beside it");
+  if (o.x.leaf > (call.aux ? 1u : 0u)) return no_plan("a second result of a product");
   ProductPlan products = dot_products(o, {call.lhs_batch, call.lhs_sum, call.rhs_batch, call.rhs_sum}, *at, source);
   products.sums = call.sums;
   ElementPlan p;

@@ -73,9 +73,9 @@ double Inside::Comparison::apart(const Term& now, const Term& before, std::strin
         *words = "infinities are at other places, or what was zero is not";
       else if (beside > d)
         *words =
-            fmt::format("next to a mask of {:.3g} off by {:.3g} of the largest magnitude", y.sketch.largest, beside);
+            fmt::format("next to a mask of {:.3g} off by {:.3g} times the largest magnitude", y.sketch.largest, beside);
       else
-        *words = fmt::format("off by {:.3g} of the largest magnitude {:.6g}", d, y.sketch.largest);
+        *words = fmt::format("off by {:.3g} times the largest magnitude {:.6g}", d, y.sketch.largest);
     }
     return std::max(d, beside);
   } catch (const Failure&) {

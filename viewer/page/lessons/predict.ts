@@ -48,5 +48,5 @@ export function predict_element(decisions: Decision[], said: string, shown: numb
 
 function verdict_of(decisions: Decision[], said: string): string {
   const fused = decisions.filter(one => one.verdict === 'fused').length, always = Math.max(fused, decisions.length - fused), mine = score(decisions, said);
-  return `Who always says the same gets ${always}. ` + (mine > always + 3 ? 'You see what the compiler sees.' : mine > always ? 'You are ahead of a fixed rule: the numbers of those that went wrong tell what is missing.' : 'Look at those that went wrong again: what did their numbers say?');
+  return `Who always says the same gets ${always}. ` + (mine > always + 3 ? 'You see what the compiler sees.' : mine > always ? 'You are ahead of a fixed rule: the numbers of those that went wrong show what is missing.' : 'Look at those that went wrong again: what did their numbers say?');
 }

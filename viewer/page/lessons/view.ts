@@ -83,7 +83,7 @@ export class LessonView implements View {
     const none = this.course ? null : h('p', null, 'This page carries no lessons. `hlo-replay lesson -o lessons.html` makes one that does.');
     fill(this.words, h('h1', { tabIndex: -1 }, 'Lessons'), none, this.fault ? h('p', { class: 'warn', role: 'alert' }, this.fault) : null, asked && this.course ? h('p', { class: 'warn' }, 'There is no lesson ', foreign(asked, 60), '.') : null,
       h('ol', { class: 'course' }, ...this.lessons.map(lesson => h('li', null, h('h2', null, link(lesson.title, () => { void this.to(lesson.name, 1); })), h('p', null, ...inline(lesson.about)), h('p', { class: 'faint' }, plural(lesson.steps.length, 'step'))))),
-      this.lessons.length ? h('p', { class: 'faint' }, 'Everything runs in this page: nothing is asked of a network. ', h('kbd', null, '→'), ' goes on, ', h('kbd', null, '←'), ' goes back, ', h('kbd', null, '?'), ' lists the keys.') : null);
+      this.lessons.length ? h('p', { class: 'faint' }, 'Everything runs in this page: nothing is asked of a network. ', h('kbd', null, '→'), ' continues, ', h('kbd', null, '←'), ' goes back, ', h('kbd', null, '?'), ' lists the keys.') : null);
   }
 
   private workshop(lesson: Lesson): Workshop {
@@ -195,7 +195,7 @@ export class LessonView implements View {
   private async desk_to_edit(question: Question & { kind: 'edit' }, lesson: Lesson, shop: Workshop, place: Place, asks: HTMLElement, answer: Answer | undefined): Promise<void> {
     const first: string = lesson.modules.get(question.module) ?? await shop.module(question.module).then(one => shop.text(one.at));
     const sheets: Sheet[] = [], made: Made | undefined = answer?.verdict.made;
-    if (made) sheets.push({ label: made.from ? 'yours, behind the passes' : 'yours', at: made.at, against: made.from });
+    if (made) sheets.push({ label: made.from ? 'yours, after the passes' : 'yours', at: made.at, against: made.from });
     if (made?.from) sheets.unshift({ label: 'yours', at: made.from, against: null });
     this.desk.element.hidden = false;
     await this.desk.set(sheets, made ? sheets.length - 1 : -1, { text: first, now: answer?.given ?? first, run: () => { this.judge(question, shop, place, asks, this.desk.get_text()).catch(error => this.wrong_text(asks, error)); } });

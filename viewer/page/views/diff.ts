@@ -93,7 +93,7 @@ export class RewritesView implements View {
         h('div', { class: 'faint' }, ...one.ids.slice(0, 8).flatMap((op, i) => [i ? ' ' : '', op.id !== null ? link(foreign(op.name, 50), () => { void this.host.go({ op: op.id, name: op.name, view: 'graph' }); }) : foreign(op.name, 50)])), this.before_after(one.index)));
     fill(this.element, h('div', { class: 'toolbar' }, h('button', { type: 'button', title: '[', onclick: () => { void this.step(-1); } }, '◀ rewrite'), h('button', { type: 'button', title: ']', onclick: () => { void this.step(1); } }, 'rewrite ▶'),
       h('span', null, foreign(row.pass, 60, 'strong'), ` did ${plural(rewrites.length, 'rewrite')}`), h('span', { class: 'faint', id: 'rewrite-at' })),
-      h('div', { class: 'page wide' }, atomic ? h('p', { class: 'faint' }, 'All is one rewrite: ', foreign(atomic, 300)) : null, rewrites.length ? list : h('p', null, 'The recording tells no single rewrites of this pass. '), rewrites.length > 3000 ? h('p', { class: 'faint' }, `The first 3000 of ${rewrites.length} are listed.`) : null));
+      h('div', { class: 'page wide' }, atomic ? h('p', { class: 'faint' }, 'All is one rewrite: ', foreign(atomic, 300)) : null, rewrites.length ? list : h('p', null, 'The recording has no single rewrites of this pass. '), rewrites.length > 3000 ? h('p', { class: 'faint' }, `The first 3000 of ${rewrites.length} are listed.`) : null));
   }
 
   /** What one rewrite did: the difference between the modules before and behind it. */
@@ -132,7 +132,7 @@ export class RewritesView implements View {
       this.inside = at;
       for (const item of this.element.querySelectorAll<HTMLElement>('.rewrite')) item.classList.toggle('here', Number(item.dataset.index) === count);
       const where = this.element.querySelector('#rewrite-at');
-      if (where) where.textContent = ` — shown behind ${count} of ${this.total}`;
+      if (where) where.textContent = ` — shown after ${count} of ${this.total}`;
       await this.host.go({ at, view: 'graph', op: null, name: '', against: null });
     } catch (error) { this.host.failed(error); }
   }
@@ -151,7 +151,7 @@ export class FollowView implements View {
     const states = session.info(place.at.module)?.states ?? 0, strip = h('div', { class: 'strip', role: 'list' });
     if (!session.fresh(turn)) return;
     fill(this.element, page);
-    add(page, h('h2', null, foreign(op.name, 100), h('span', { class: 'faint' }, ` from ${stage_name(this.host, place.at)}`)), h('p', { class: 'faint' }, 'A cell a stage: filled where the op is there itself, lighter where an heir stands for it, grey where it is not known. Click one to go there.'), strip,
+    add(page, h('h2', null, foreign(op.name, 100), h('span', { class: 'faint' }, ` from ${stage_name(this.host, place.at)}`)), h('p', { class: 'faint' }, 'A cell a stage: filled where the op is there itself, lighter where a successor replaces it, grey where it is not known. Click one to go there.'), strip,
       h('ol', { class: 'history' }, ...op.history.map(one => h('li', null, link(this.host.session.stage_words({ module: place.at.module, state: one.state }), () => { void this.host.go({ at: { module: place.at.module, state: one.state } }); }), ' ', h('b', null, foreign(one.what, 80)),
         one.name ? h('span', null, ' as ', foreign(one.name, 80)) : null, one.rules.length ? h('span', { class: 'rule' }, ' ', foreign(one.rules.join(', '), 120)) : null,
         h('div', { class: 'twin' }, one.before ? h('pre', { class: 'code wrap gone' }, ...coloured(one.before, null)) : null, one.after ? h('pre', { class: 'code wrap came' }, ...coloured(one.after, null)) : null)))));
@@ -160,7 +160,7 @@ export class FollowView implements View {
       const ids = found.ids;
       if (!session.fresh(turn)) return;
       const kind = ids === null ? 'unknown' : !ids.length ? 'none' : ids.includes(place.op) ? 'self' : 'heir';
-      add(strip, h('button', { type: 'button', class: 'cell ' + kind + (state === place.at.state ? ' here' : ''), title: `${this.host.session.stage_words({ module: place.at.module, state })}: ${{ unknown: 'not known', none: 'not there', self: 'there', heir: `${ids?.length} heirs` }[kind]}`, 'aria-label': `${this.host.session.stage_words({ module: place.at.module, state })}, ${kind}`,
+      add(strip, h('button', { type: 'button', class: 'cell ' + kind + (state === place.at.state ? ' here' : ''), title: `${this.host.session.stage_words({ module: place.at.module, state })}: ${{ unknown: 'not known', none: 'not there', self: 'there', heir: `${ids?.length} successors` }[kind]}`, 'aria-label': `${this.host.session.stage_words({ module: place.at.module, state })}, ${kind}`,
         onclick: () => { const id = ids?.[0] ?? null; void this.host.go({ at: { module: place.at.module, state }, op: id, name: id === place.op ? place.name : '', view: 'graph', against: null }); } }));
     }
   }

@@ -142,7 +142,7 @@ export class GraphView implements View {
   private describe(box: number): string {
     const b = this.canvas.scene?.drawing.boxes;
     if (!b || box < 0) return '';
-    return [b.label[box], b.opcode[box], b.detail[box], b.count[box] > 1 ? plural(b.count[box], 'instruction') : '', b.times[box] > 1 ? `stands here ${b.times[box]} times` : '',
+    return [b.label[box], b.opcode[box], b.detail[box], b.count[box] > 1 ? plural(b.count[box], 'instruction') : '', b.times[box] > 1 ? `is here ${b.times[box]} times` : '',
       b.change[box] !== 'same' ? b.change[box] : ''].filter(Boolean).join(', ');
   }
 

@@ -30,7 +30,7 @@ export class FusionView implements View {
     this.all = decisions;
     this.rows = rows;
     const fused = decisions.filter(one => one.verdict === 'fused').length;
-    fill(this.head, decisions.length ? `${fused} fused, ${decisions.length - fused} declined ` : 'This recording tells of no fusion decision. ', decisions.length ? this.verdict : null, decisions.length ? this.filter : null);
+    fill(this.head, decisions.length ? `${fused} fused, ${decisions.length - fused} declined ` : 'This recording has no fusion decision. ', decisions.length ? this.verdict : null, decisions.length ? this.filter : null);
     this.refilter();
   }
 

@@ -60,7 +60,7 @@ export class ThunksView implements View {
     this.streams = [...new Set(this.thunks.map(t => t.stream))].sort((a, b) => a - b);
     this.end = Math.max(1e-9, ...this.streams.map(stream => this.thunks.reduce((end, t) => t.stream === stream ? Math.max(end, t.start + t.seconds) : end, 0)));
     this.from = 0; this.to = this.end;
-    fill(this.head, this.thunks.length ? `${plural(this.thunks.length, 'thunk')} on ${plural(this.streams.length, 'stream')}, ${seconds(this.end)} ${answer.measured ? 'measured' : 'estimated'}` : 'This stage has no thunks: they are made of the last one.');
+    fill(this.head, this.thunks.length ? `${plural(this.thunks.length, 'thunk')} on ${plural(this.streams.length, 'stream')}, ${seconds(this.end)} ${answer.measured ? 'measured' : 'estimated'}` : 'This stage has no thunks: the last stage has them.');
     this.canvas.hidden = !this.thunks.length;
     this.canvas.style.height = `${Math.min(12, Math.max(1, this.streams.length)) * row_height + 18}px`;
     this.list.set(this.thunks.length);
