@@ -85,12 +85,13 @@ export class App implements Host {
 
   /** A line between panes that is dragged, or moved by the arrow keys. */
   private divider(pane: HTMLElement, side: 1 | -1): HTMLElement {
-    const set = (width: number) => { pane.style.width = `${Math.max(0, Math.min(width, window.innerWidth * 0.6))}px`; this.scrub.paint(); };
-    return h('div', { class: 'divider', role: 'separator', 'aria-orientation': 'vertical', 'aria-label': side === 1 ? 'Width of the passes' : 'Width of the op panel', tabIndex: 0,
+    const set = (width: number) => { pane.style.width = `${Math.max(0, Math.min(width, window.innerWidth * 0.6))}px`; line.setAttribute('aria-valuenow', String(pane.offsetWidth)); this.scrub.paint(); };
+    const line = h('div', { class: 'divider', role: 'separator', 'aria-orientation': 'vertical', 'aria-label': side === 1 ? 'Width of the passes' : 'Width of the op panel', 'aria-valuenow': side === 1 ? 290 : 330, tabIndex: 0,
       onpointerdown: (event: PointerEvent) => { (event.target as Element).setPointerCapture(event.pointerId); event.preventDefault(); },
       onpointermove: (event: PointerEvent) => { if (event.buttons & 1) set(side === 1 ? event.clientX : window.innerWidth - event.clientX); },
       ondblclick: () => set(pane.offsetWidth > 20 ? 0 : 300),
       onkeydown: (event: KeyboardEvent) => { const by = event.key === 'ArrowRight' ? 24 : event.key === 'ArrowLeft' ? -24 : 0; if (by) { event.stopPropagation(); set(pane.offsetWidth + by * side); } } });
+    return line;
   }
 
   async begin(): Promise<void> {
@@ -104,7 +105,9 @@ export class App implements Host {
     const first = said.lesson === null && location.hash.length < 2 ? this.course?.first ?? null : said.lesson;
     if (first !== null) { await this.go({ view: 'lesson', lesson: first, step: said.step, query: said.query }, how); return; }
     if (!modules.length) { await this.go({ view: 'bench' }, how); return; }
-    const info = modules.find(m => m.module === said.module) ?? modules[0];
+    // Of a run's many modules the largest one is looked at first, as far as their sizes are known.
+    const largest = location.hash.length < 2 ? modules.reduce((best, one) => one.instructions > best.instructions ? one : best) : null;
+    const info = largest ?? modules.find(m => m.module === said.module) ?? modules[0];
     const at = said.stage === null ? await this.session.in_module(info.module, null) : await this.session.numbered(info.module, said.stage);
     let op: number | null = null;
     if (said.op) {
@@ -114,7 +117,7 @@ export class App implements Host {
     if (said.query) this.search_box.value = said.query;
     const known = said.against && this.session.info(said.against.module)?.states ? await this.session.numbered(said.against.module, said.against.stage) : null;
     const fresh = said.stage === null && said.view === null;
-    await this.go({ at, op, name: op === null ? '' : said.op, view: said.view ?? (fresh && modules.length > 1 ? 'overview' : 'graph'), open: said.open, all: said.all, against: known, query: said.query }, how);
+    await this.go({ at, op, name: op === null ? '' : said.op, view: said.view ?? (fresh && (modules.length > 1 || at.state > 0) ? 'overview' : 'graph'), open: said.open, all: said.all, against: known, query: said.query }, how);
   }
 
   async go(change: Partial<Place>, how: 'push' | 'replace' = 'push'): Promise<void> {
@@ -143,7 +146,7 @@ export class App implements Host {
     this.of_view = null;
     try {
       if (place.view === 'lesson') await this.lessons.show(place, turn);
-      else if (session.modules.length) await Promise.all([this.timeline.show(place), this.scrub.show(place), this.panel.show(place, turn), this.views.get(place.view)?.show(place, turn)]);
+      else if (session.modules.length) await Promise.all([this.timeline.show(place), this.scrub.show(place), place.view === 'overview' ? undefined : this.panel.show(place, turn), this.views.get(place.view)?.show(place, turn)]);
       else await this.views.get('bench')?.show(place, turn);
       if (stepped && session.fresh(turn)) {
         performance.measure('hlo:stage', 'hlo:stage:from');
@@ -188,6 +191,7 @@ export class App implements Host {
     document.body.classList.toggle('bare', !modules.length || place.view === 'lesson');
     document.body.classList.toggle('at-lesson', place.view === 'lesson');
     document.body.classList.toggle('at-bench', place.view === 'bench');
+    document.body.classList.toggle('at-overview', place.view === 'overview');
     if (place.view === 'lesson') {
       fill(this.head, h('b', { class: 'brand' }, 'hlo-replay'), this.to_lessons());
       document.title = `${this.lessons.title(place)} · hlo-replay`;
@@ -255,7 +259,7 @@ export class App implements Host {
     this.session.engine.forget();   // its numbers mean other modules now
     await this.session.load();
     const first = modules[0];
-    if (shows && first) await this.go({ at: { module: first.module, state: -1 }, view: modules.length > 1 ? 'overview' : 'graph', op: null, name: '', open: null, all: false, against: null });
+    if (shows && first) await this.go({ at: { module: first.module, state: -1 }, view: modules.length > 1 || first.states > 1 ? 'overview' : 'graph', op: null, name: '', open: null, all: false, against: null });
     if (shows) performance.measure('hlo:open', 'hlo:open:from');
   }
 

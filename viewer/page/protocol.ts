@@ -92,21 +92,37 @@ export interface Measured { seconds: number; share: number | null; turns: number
   run: string }
 
 export interface Overview {   // what `hlo-replay DIR` prints, as parts
-  title: string; lines: { heading: string; rows: { text: string; id: Id | null; module: number | null; state: number | null; source: string }[] }[];
+  title: string;
+  findings: Finding[] | null; // of time first, the largest first; null: nothing looked for them
+  lines: { heading: string; rows: { text: string; id: Id | null; module: number | null; state: number | null; source: string }[] }[];
 }
+
+/** What a program's author can change. `least_seconds`: what it costs in one call by the bound of its kernels, `share`: of
+ *  the bound of the whole call; `bytes`: memory that would be free. null: it is not counted in that. */
+export interface Finding { kind: string; id: Id | null; name: string; what: string; advice: string; source: string; least_seconds: number | null; share: number | null; bytes: number | null }
+
+/** Times of one call by a key, what `hlo-replay summary --by` prints. `expected_seconds`, `measured_seconds`: null where there is no
+ *  figure, no profile; `expected_between_seconds`: launches, and the call itself; `expected_without`: collectives and calls
+ *  of unknown cost, which are not in it. `least_seconds` is without kernels of unknown cost. `ops`: of the row's kernels the slowest. */
+export interface Summary { by: 'class' | 'line' | 'scope'; device: string; device_known: boolean; profile: string | null; measured_seconds: number | null; between_seconds: number | null;
+  expected_seconds: number | null; expected_between_seconds: number | null; expected_without: number | null; why_not_expected: string; least_seconds: number; sum_seconds: number; unknown_calls: number; loops_of_unknown_length: number;
+  rows: { key: string; least_seconds: number; expected_seconds: number | null; measured_seconds: number | null; unknown_calls: number; flops: number; bytes: number; kernels: number; instructions: number;
+    ops: { id: Id; name: string; times: number; least_seconds: number | null; expected_seconds: number | null; measured_seconds: number | null }[] }[] }
 
 export interface Memory {
   peak_bytes: number; at: Id | null; estimated: boolean; // peak by the dump's own assignment where it has one, `from` says
   curve_peak_bytes: number; allocated_bytes: number; arguments_bytes: number; constants_bytes: number; outputs_bytes: number;
   temporaries_bytes: number; host_bytes: number; from: string; notes: string[];
   live: { id: Id | null; name: string; bytes: number; from: number; to: number; kind: 'argument' | 'constant' | 'value' | 'host'; source: string }[]; // from, to: places in the schedule
+  peak_lines: { key: string; bytes: number }[]; // alive at the peak, most first; what `hlo-replay memory --by=line` prints
   places: number;
   curve: { place: number; bytes: number }[];
 }
 export interface Roofline { device: string; flops_per_s: number; matrix_flops_per_s: number; bytes_per_s: number; seconds: number;
   profile: string | null; measured_seconds: number | null; between_seconds: number | null; // one call, by a profile
   loops_of_unknown_length: number; devices: string[]; // that `device` can name
-  ops: { kind: string; times: number; bound: 'memory' | 'compute' | 'launch'; id: Id; name: string; flops: number; bytes: number; seconds: number; measured: number | null }[] }
+  ops: { kind: string; times: number; bound: 'memory' | 'compute' | 'launch'; id: Id; name: string; flops: number; bytes: number; seconds: number;
+    expected: number | null; measured: number | null }[] } // expected: null where there is no figure, or another device is asked for
 export interface Thunks { thunks: { index: number; kind: string; id: Id | null; name: string; stream: number; start: number; seconds: number; depth: number }[];
   measured: boolean; estimated: boolean } // estimated: the state has no schedule, post order stands in
 export interface Decision { row: number | null; verdict: 'fused' | 'declined'; producer: string; consumer: string; producer_id: Id | null; consumer_id: Id | null; why: string }
@@ -128,6 +144,7 @@ export interface Engine {
   modules(): Promise<{ modules: ModuleInfo[] }>;
   rows(q: { module: number }): Promise<{ rows: Row[] }>;
   overview(q?: { module?: number }): Promise<Overview>;
+  summary(q: { at: StateRef; by: 'class' | 'line' | 'scope' }): Promise<Summary>;
   /** `open`: keys of open groups, null for what is best at first sight; `all` opens everything. `within`: one group by itself. */
   drawing(q: { at: StateRef; open: string[] | null; all?: boolean; against?: StateRef | null; within?: string | null }): Promise<Drawing>;
   svg(q: { at: StateRef; open: string[] | null; all?: boolean; against?: StateRef | null; within?: string | null }): Promise<{ svg: string }>;
@@ -169,7 +186,7 @@ export interface Engine {
 }
 
 /** Methods whose answers a page without an engine can carry. */
-export const Carried = ['modules', 'rows', 'overview', 'drawing', 'text', 'diff', 'memory', 'roofline', 'thunks', 'decisions', 'links', 'file'] as const;
+export const Carried = ['modules', 'rows', 'overview', 'summary', 'drawing', 'text', 'diff', 'memory', 'roofline', 'thunks', 'decisions', 'links', 'file'] as const;
 
 /** `page.json` of the archive that a page carries (hlo-data: base64 of a gzipped ustar archive, viewer/page_file.h). The
  *  archive's other files are what `open` takes, by their names; none in an empty bench. `engine`: hlo-engine and

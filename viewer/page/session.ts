@@ -85,7 +85,7 @@ class Kept {
   clear(): void { this.answers.clear(); }
 }
 
-const keep: { [method: string]: number } = { drawing: 12, text: 60, op: 200, diff: 12, memory: 8, roofline: 8, thunks: 8, decisions: 8, rewrites: 20, follow: 2000, locate: 200, passes: 1 };
+const keep: { [method: string]: number } = { drawing: 12, text: 60, op: 200, diff: 12, memory: 8, roofline: 8, summary: 12, thunks: 8, decisions: 8, rewrites: 20, follow: 2000, locate: 200, passes: 1 };
 
 /** The engine with its answers kept; methods and types stay the same. */
 export function keeping(engine: Engine): Engine & { forget(): void } {

@@ -76,7 +76,7 @@ export class Timeline {
     indent.style.width = `${Math.min(line.depth, 8) * 12}px`;
     if (line.heading) {
       const folded = this.folded.has(row.pipeline);
-      return h('div', { class: 'pass heading', role: 'option', 'aria-expanded': String(!folded), onclick: () => { if (folded) this.folded.delete(row.pipeline); else this.folded.add(row.pipeline); this.refilter(); } },
+      return h('div', { class: 'pass heading', role: 'option', 'aria-label': `${line.text}, ${folded ? 'folded' : 'open'}, ${line.changed} changed`, onclick: () => { if (folded) this.folded.delete(row.pipeline); else this.folded.add(row.pipeline); this.refilter(); } },
         indent, h('span', { class: 'fold', 'aria-hidden': 'true' }, folded ? '▸' : '▾'), foreign(line.text, 48), h('span', { class: 'spring' }), line.changed ? h('span', { class: 'count' }, line.changed) : null);
     }
     const here = line.state === this.current;
@@ -162,7 +162,7 @@ export class ScrubBar {
     this.canvas.setAttribute('aria-valuemin', '0'); this.canvas.setAttribute('aria-valuemax', String(Math.max(0, this.states - 1)));
     this.canvas.setAttribute('aria-valuenow', String(this.at));
     this.canvas.setAttribute('aria-valuetext', `${this.host.session.stage_words({ module: this.host.session.place.at.module, state: this.at })}: ${row?.pass || row?.kind || ''}`);
-    fill(this.label, `${this.at} / ${Math.max(0, this.states - 1)} `, row ? foreign(row.pass || row.name || row.kind, 40, 'strong') : '',
+    fill(this.label, row && row.number !== null ? `${this.host.session.number_of({ module: place.at.module, state: this.at })} ` : '', h('span', { class: 'faint' }, `${this.at + 1} of ${this.states} `), row ? foreign(row.pass || row.name || row.kind, 40, 'strong') : '',
       row && row.kind === 'pass' ? h('span', { class: 'faint' }, ` +${row.added} −${row.removed} ~${row.modified}`) : '');
     this.paint();
   }

@@ -1,10 +1,11 @@
 // Buffers over time: how much is live at each place of the schedule, and what is live at the peak.
 import { Memory } from '../protocol';
+import { chart, memory_chart } from '../charts';
 import { add, bytes, fill, foreign, h, link, s } from '../dom';
 import { Host, View } from '../host';
 import { Place } from '../session';
 
-const wide = 1000, high = 220;
+const wide = 1000;
 
 export class MemoryView implements View {
   readonly name = 'memory' as const;
@@ -24,7 +25,7 @@ export class MemoryView implements View {
     const sums: [string, number][] = [['allocated', memory.allocated_bytes], ['arguments', memory.arguments_bytes], ['constants', memory.constants_bytes], ['outputs', memory.outputs_bytes], ['temporaries', memory.temporaries_bytes]];
     add(page, h('div', { class: 'cost' }, ...sums.map(([name, n]) => h('span', null, name + ' ', h('b', null, bytes(n))))));
     for (const note of memory.notes.slice(0, 20)) add(page, h('p', { class: 'faint' }, foreign(note, 400)));
-    add(page, curve(memory, peak_place), h('h3', null, 'Live at the peak, largest first'), this.table(memory, peak_place), h('h3', null, 'From when to when'), this.bars(memory));
+    add(page, chart(wide => memory_chart(memory, wide)), h('h3', null, 'Live at the peak, largest first'), this.table(memory, peak_place), h('h3', null, 'From when to when'), this.bars(memory));
     fill(this.element, page);
   }
 
@@ -48,16 +49,4 @@ export class MemoryView implements View {
     });
     return h('div', { class: 'chart-box' }, picture as unknown as HTMLElement);
   }
-}
-
-function curve(memory: Memory, peak: number): HTMLElement {
-  const most = Math.max(1, memory.peak_bytes, ...memory.curve.map(one => one.bytes)), places = Math.max(1, memory.places);
-  const at = (one: { place: number; bytes: number }) => [one.place / places * wide, high - one.bytes / most * (high - 20)];
-  let path = `M0 ${high}`;
-  for (const one of memory.curve) { const [x, y] = at(one); path += `H${x.toFixed(1)}V${y.toFixed(1)}`; }
-  path += `H${wide}V${high}Z`;
-  const x = peak / places * wide;
-  return h('div', { class: 'chart-box' }, s('svg', { viewBox: `0 0 ${wide} ${high + 18}`, class: 'chart', role: 'img', 'aria-label': `Live bytes over ${places} places of the schedule, peak ${bytes(memory.peak_bytes)}` },
-    s('path', { d: path, class: 'area' }), s('line', { x1: x, x2: x, y1: 0, y2: high, class: 'peak' }), s('text', { x: Math.min(x + 4, wide - 120), y: 12, class: 'chart-text' }, bytes(memory.peak_bytes)),
-    s('text', { x: 0, y: high + 14, class: 'chart-text' }, 'first'), s('text', { x: wide - 30, y: high + 14, class: 'chart-text' }, 'last')) as unknown as HTMLElement);
 }
