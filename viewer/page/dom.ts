@@ -41,6 +41,7 @@ export function shorten(text: string, length = 80): string {
   return text.slice(0, length - 1 - tail) + '…' + text.slice(text.length - tail);
 }
 
+// deno-lint-ignore no-control-regex -- they are what is looked for
 const marks = /[\u0000-\u0008\u000b-\u001f\u007f\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]/g;
 
 /** Marks that would turn around or hide the text around them are shown as their numbers. */

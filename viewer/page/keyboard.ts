@@ -1,10 +1,22 @@
 // Keys become what they mean. A view is asked first; what it does not take is the page's.
-import type { App } from './app';
-import { ViewName } from './session';
+import { Host, View } from './host';
+import { Place, ViewName } from './session';
+
+/** What keys lead to. */
+interface Keyed extends Host {
+  readonly help: HTMLDialogElement;
+  readonly search_box: HTMLInputElement;
+  readonly scrub: { step(by: number): Promise<boolean>; play(): void };
+  readonly rewrites: { ready(place: Place): boolean; show(place: Place, turn: number): Promise<void>; step(by: number): Promise<void> };
+  view(): View | undefined;
+  show_help(): void;
+  switch_theme(): void;
+  to_module(by: number): Promise<void>;
+}
 
 const to_view: { [key: string]: ViewName } = { o: 'overview', g: 'graph', t: 'text', d: 'diff', r: 'rewrites', s: 'side', f: 'follow', n: 'fusion', m: 'memory', y: 'thunks', l: 'roofline', b: 'bench' };
 
-export function handle_key(app: App, event: KeyboardEvent): void {
+export function handle_key(app: Keyed, event: KeyboardEvent): void {
   if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented || app.help.open) return;
   const target = event.target as HTMLElement;
   if (target.closest('input, select, textarea, .CodeMirror')) return;
@@ -13,7 +25,7 @@ export function handle_key(app: App, event: KeyboardEvent): void {
   if (take(app, event)) event.preventDefault();
 }
 
-function take(app: App, event: KeyboardEvent): boolean {
+function take(app: Keyed, event: KeyboardEvent): boolean {
   const wait = (work: Promise<unknown>) => { work.catch(error => app.failed(error)); return true; };
   const place = app.session.place;
   const tab = (event.target as HTMLElement).closest('[role=tab]');
@@ -48,7 +60,7 @@ function take(app: App, event: KeyboardEvent): boolean {
 }
 
 /** Steps by rewrites from wherever one is: the list of them is read first. */
-async function rewrite(app: App, by: number): Promise<void> {
+async function rewrite(app: Keyed, by: number): Promise<void> {
   if (!app.rewrites.ready(app.session.place)) await app.rewrites.show(app.session.place, app.session.begin());
   await app.rewrites.step(by);
 }

@@ -23,7 +23,7 @@ export class OpPanel {
     if (!this.host.session.can_do) { this.without_engine(place); return; }
     let op: Op;
     try { op = await this.host.session.engine.op({ at: place.at, id: place.op }); }
-    catch (error) {
+    catch {
       if (this.host.session.fresh(turn)) await this.gone(place);
       return;
     }

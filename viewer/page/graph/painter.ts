@@ -292,5 +292,6 @@ export class Painter {
 
 function shown(text: string, length: number): string {
   const clean = text.length > length ? text.slice(0, length - 12) + '…' + text.slice(-11) : text;
+  // deno-lint-ignore no-control-regex -- they are what is looked for
   return clean.replace(/[\u0000-\u001f\u200e\u200f\u202a-\u202e\u2066-\u2069]/g, '·');
 }

@@ -1,7 +1,6 @@
 // The lessons: a list of them, and one step at a time beside the desk. Which lesson and step is in the address.
 import { add, bytes, button, fill, foreign, h, link, plural, seconds } from '../dom';
-import type { App } from '../app';
-import { View } from '../host';
+import { Host, View } from '../host';
 import { Place } from '../session';
 import { show_values } from '../views/results';
 import { Made, Verdict, Workshop } from './check';
@@ -39,7 +38,7 @@ export class LessonView implements View {
   private seen = '';
   private in_sight = 0;   // the decision shown
 
-  constructor(private app: App, private course: Course | null) {
+  constructor(private host: Host, private course: Course | null) {
     this.element = h('section', { class: 'view lesson', 'aria-label': 'Lesson' }, this.words);
     try {
       for (const [file, text] of course?.texts ?? []) if (file.endsWith('.md')) this.lessons.push(read_lesson(file.replace(/^\d+_|\.md$/g, ''), text));
@@ -49,7 +48,7 @@ export class LessonView implements View {
 
   private get desk(): Desk {
     if (!this.made_desk) {
-      this.made_desk = new Desk(this.app, sheet => { this.app.reload().then(() => this.app.go({ at: sheet.at, against: sheet.against, view: 'graph', op: null, name: '', open: null, all: false })).catch(error => this.app.failed(error)); });
+      this.made_desk = new Desk(this.host, sheet => { this.host.reload().then(() => this.host.go({ at: sheet.at, against: sheet.against, view: 'graph', op: null, name: '', open: null, all: false })).catch(error => this.host.failed(error)); });
       this.element.append(this.made_desk.element);
     }
     return this.made_desk;
@@ -66,7 +65,7 @@ export class LessonView implements View {
   private step_of(place: Place): number { return Math.max(1, Math.min(place.step, this.lesson(place)?.steps.length ?? 1)); }
   private key_of(place: Place): string { return `${place.lesson}/${this.step_of(place)}`; }
 
-  private to(lesson: string, step: number): Promise<void> { return this.app.go({ view: 'lesson', lesson, step, query: '' }); }
+  private to(lesson: string, step: number): Promise<void> { return this.host.go({ view: 'lesson', lesson, step, query: '' }); }
 
   async show(place: Place, turn: number): Promise<void> {
     const lesson = this.lesson(place), key = `${this.key_of(place)}?${place.query}`;
@@ -88,7 +87,7 @@ export class LessonView implements View {
 
   private workshop(lesson: Lesson): Workshop {
     let found = this.workshops.get(lesson.name);
-    if (!found) this.workshops.set(lesson.name, found = new Workshop(this.app.engine, lesson));
+    if (!found) this.workshops.set(lesson.name, found = new Workshop(this.host.engine, lesson));
     return found;
   }
 
@@ -107,7 +106,7 @@ export class LessonView implements View {
     if (step.question) this.draw_question(step.question, shop, place, asks);
     const sheets: Sheet[] = [];
     for (const name of step.show) { const made = await shop.module(name); sheets.push({ label: name, at: made.at, against: made.from }); }
-    if (!this.app.session.fresh(turn)) return;
+    if (!this.host.session.fresh(turn)) return;
     const question = step.question, known = this.answers.get(this.key_of(place));
     if (question?.kind === 'edit') await this.desk_to_edit(question, lesson, shop, place, asks, known);
     // What would answer the question, the tables and what the passes made of the module, comes to the fore with the answer.
@@ -125,7 +124,7 @@ export class LessonView implements View {
   private reveal: () => Promise<void> = () => Promise.resolve();
 
   private turn(by: number): void {
-    const place = this.app.session.place, lesson = this.lesson(place), to = this.step_of(place) + by;
+    const place = this.host.session.place, lesson = this.lesson(place), to = this.step_of(place) + by;
     if (lesson && to >= 1 && to <= lesson.steps.length) void this.to(lesson.name, to);
   }
 
@@ -172,7 +171,7 @@ export class LessonView implements View {
     if (this.seen !== turn) return;
     this.draw_question(question, shop, place, asks);
     if (!verdict.right) asks.querySelector('input')?.focus();   // for another try
-    this.app.say(verdict.right ? 'right' : 'not right');
+    this.host.say(verdict.right ? 'right' : 'not right');
     const lesson = this.lesson(place);
     if (question.kind !== 'edit') await this.reveal();
     else if (lesson) await this.desk_to_edit(question, lesson, shop, place, asks, this.answers.get(this.key_of(place)));
@@ -187,7 +186,7 @@ export class LessonView implements View {
   /** A text that cannot be read, or a pass that refuses it: said in the engine's words. */
   private wrong_text(asks: HTMLElement, error: unknown): void {
     const { message, hint, line } = error as { message?: string; hint?: string; line?: number }, said = asks.querySelector<HTMLElement>('.said');
-    if (!said) { this.app.failed(error); return; }
+    if (!said) { this.host.failed(error); return; }
     said.className = 'said verdict is-wrong';
     fill(said, h('p', { role: 'alert' }, h('b', null, line ? `Line ${line}: ` : ''), foreign(String(message ?? error), 600)), hint ? h('p', { class: 'faint' }, foreign(hint, 400)) : null);
   }
@@ -205,8 +204,8 @@ export class LessonView implements View {
 
   private async draw_decision(lesson: Lesson, place: Place, asks: HTMLElement): Promise<void> {
     const said = valid_said(place.query, this.decisions.length), decision = this.decisions[this.in_sight];
-    const say = (letters: string) => { if (!letters) this.in_sight = 0; void this.app.go({ view: 'lesson', lesson: lesson.name, step: place.step, query: letters }, 'replace'); };
-    const go = (shown: number) => { this.in_sight = shown; this.draw_decision(lesson, place, asks).catch(error => this.app.failed(error)); };
+    const say = (letters: string) => { if (!letters) this.in_sight = 0; void this.host.go({ view: 'lesson', lesson: lesson.name, step: place.step, query: letters }, 'replace'); };
+    const go = (shown: number) => { this.in_sight = shown; this.draw_decision(lesson, place, asks).catch(error => this.host.failed(error)); };
     fill(asks, predict_element(this.decisions, said, this.in_sight, say, go));
     asks.querySelector('.verdict')?.scrollIntoView({ block: 'nearest' });
     this.desk.element.hidden = !decision;
@@ -225,7 +224,7 @@ export class LessonView implements View {
   private shown_decision = '';
 
   key(event: KeyboardEvent): boolean {
-    const place = this.app.session.place, lesson = this.lesson(place);
+    const place = this.host.session.place, lesson = this.lesson(place);
     if (!lesson) {
       const chosen = /^[1-9]$/.test(event.key) ? this.lessons[Number(event.key) - 1] : event.key === 'ArrowRight' ? this.lessons[0] : undefined;
       if (chosen) void this.to(chosen.name, 1);

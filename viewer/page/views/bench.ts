@@ -2,9 +2,8 @@
 import { Editor } from 'codemirror/lib/codemirror.js';
 import { PassInfo, RunResult, StateRef } from '../protocol';
 import { add, button, fill, foreign, h, link, plural, save } from '../dom';
-import type { App } from '../app';
 import { View } from '../host';
-import { choose_files } from '../drop';
+import { choose_files, Opener } from '../drop';
 import { Place, same_state } from '../session';
 import { hlo_editor } from './editor';
 import { show_bisect, show_values } from './results';
@@ -50,11 +49,11 @@ export class BenchView implements View {
   private pipelines: { name: string; rows: { pipeline: string; pass: string }[] }[] = [];
   private asked = false;
 
-  constructor(private app: App) {
+  constructor(private host: Opener) {
     this.pass_box.addEventListener('keydown', event => { if (event.key === 'Enter') { event.preventDefault(); this.add_pass(); } });
     this.pipeline.addEventListener('change', () => this.fill_from());
     this.element = h('section', { class: 'view bench', 'aria-label': 'Bench' },
-      h('div', { class: 'bench-main' }, h('div', { class: 'toolbar' }, button('Take the text', () => { void this.work(async () => { await this.take(); }); }, { class: 'primary', title: 'Parse and show it (Ctrl+Enter)' }), button('From the stage shown', () => { this.at = null; this.edited = false; void this.work(() => this.load(this.app.session.place)); }),
+      h('div', { class: 'bench-main' }, h('div', { class: 'toolbar' }, button('Take the text', () => { void this.work(async () => { await this.take(); }); }, { class: 'primary', title: 'Parse and show it (Ctrl+Enter)' }), button('From the stage shown', () => { this.at = null; this.edited = false; void this.work(() => this.load(this.host.session.place)); }),
         button('Save', () => save('module.hlo', new Blob([this.editor?.getValue() ?? ''], { type: 'text/plain' })), { title: 'Save the text as a file' }), button('Open …', () => this.choose()), this.tells), this.place),
       this.side);
     this.make_side();
@@ -70,21 +69,21 @@ export class BenchView implements View {
       h('div', { class: 'row' }, button('Find the fault', () => { void this.work(() => this.bisect()); }, { title: 'bisect: which rewrite changed what the module computes' })), this.results);
   }
 
-  choose(): void { choose_files(this.app); }
+  choose(): void { choose_files(this.host); }
 
   async show(place: Place, turn: number): Promise<void> {
-    if (!this.app.session.can_do) { fill(this.element, h('div', { class: 'page' }, h('h2', null, 'No engine here'), h('p', null, 'This page was made without the engine: it shows what was recorded, and cannot run or change anything. Build hlo-replay with -DHLO_ENGINE=ON, or use `hlo-replay view --serve`.'))); return; }
+    if (!this.host.session.can_do) { fill(this.element, h('div', { class: 'page' }, h('h2', null, 'No engine here'), h('p', null, 'This page was made without the engine: it shows what was recorded, and cannot run or change anything. Build hlo-replay with -DHLO_ENGINE=ON, or use `hlo-replay view --serve`.'))); return; }
     this.make_editor();
-    if (!this.app.session.modules.length && !this.edited) this.tells.textContent = 'Paste HLO here, or drop a dump (folder, .tar.gz, .zip) or modules on the page.';
-    if (!this.asked) { this.asked = true; void this.know_passes().catch(error => this.app.failed(error)); }
-    if (!this.edited && this.app.session.modules.length && !(this.at && same_state(this.at, place.at))) await this.load(place, turn);
+    if (!this.host.session.modules.length && !this.edited) this.tells.textContent = 'Paste HLO here, or drop a dump (folder, .tar.gz, .zip) or modules on the page.';
+    if (!this.asked) { this.asked = true; void this.know_passes().catch(error => this.host.failed(error)); }
+    if (!this.edited && this.host.session.modules.length && !(this.at && same_state(this.at, place.at))) await this.load(place, turn);
     this.editor?.refresh();
   }
 
   private make_editor(): void {
     if (this.editor) return;
     const take = () => { void this.work(async () => { await this.take(); }); };
-    this.editor = hlo_editor(this.place, this.app.session.modules.length ? '' : example, 'HLO text, to be changed; Ctrl+Enter takes it, Escape leaves', take);
+    this.editor = hlo_editor(this.place, this.host.session.modules.length ? '' : example, 'HLO text, to be changed; Ctrl+Enter takes it, Escape leaves', take);
     this.editor.on('change', () => { if (!this.loading) { this.edited = true; this.tells.textContent = 'changed, not taken yet'; } });
   }
   private loading = false;
@@ -98,8 +97,8 @@ export class BenchView implements View {
     const at = place.at, lines: string[] = [];
     let size = 0;
     for (let from = 0, total = 1; from < total; from += 2000) {
-      const text = await this.app.engine.text({ at, from, lines: 2000, full: true });
-      if (this.edited || turn !== undefined && !this.app.session.fresh(turn)) return;   // who types while a text comes keeps what was typed
+      const text = await this.host.engine.text({ at, from, lines: 2000, full: true });
+      if (this.edited || turn !== undefined && !this.host.session.fresh(turn)) return;   // who types while a text comes keeps what was typed
       total = text.total;
       for (const line of text.lines) { lines.push(line); size += line.length + 1; }
       if (size > largest_text) { this.tells.textContent = `The text is larger than ${largest_text / 1e6} MB: passes run on the stage itself.`; this.at = at; return; }
@@ -108,11 +107,11 @@ export class BenchView implements View {
     this.editor?.setValue(lines.join('\n'));
     this.loading = false;
     this.at = this.origin = at; this.edited = false;
-    this.tells.textContent = this.app.session.stage_words(at);
+    this.tells.textContent = this.host.session.stage_words(at);
   }
 
   private async know_passes(): Promise<void> {
-    const { passes, pipelines } = await this.app.engine.passes();
+    const { passes, pipelines } = await this.host.engine.passes();
     this.passes = passes; this.pipelines = pipelines;
     fill(this.names, ...passes.filter(pass => pass.implemented).map(pass => h('option', { value: pass.name }, pass.help.slice(0, 200))));
     fill(this.pipeline, ...pipelines.map(one => h('option', { value: one.name }, one.name)));
@@ -128,7 +127,7 @@ export class BenchView implements View {
     const name = this.pass_box.value.trim();
     if (!name) return;
     const known = this.passes.find(pass => pass.name === name);
-    if (!known?.implemented) this.app.notice({ kind: 'note', message: known ? `${name} is known and not implemented.` : `There is no pass ${name}.` });
+    if (!known?.implemented) this.host.notice({ kind: 'note', message: known ? `${name} is known and not implemented.` : `There is no pass ${name}.` });
     else { this.chosen.push(name); this.pass_box.value = ''; this.draw_chain(); }
   }
 
@@ -139,11 +138,11 @@ export class BenchView implements View {
   /** What is edited becomes a module of its own. */
   private async take(): Promise<StateRef> {
     if (!this.edited && this.at) return this.at;
-    const { at } = await this.app.engine.edit({ text: this.editor?.getValue() ?? '', at: this.origin });
+    const { at } = await this.host.engine.edit({ text: this.editor?.getValue() ?? '', at: this.origin });
     this.at = this.origin = at; this.edited = false;
-    await this.app.reload();
-    this.tells.textContent = `module ${at.module}, ${this.app.session.stage_words(at)}`;
-    await this.app.go({ at, op: null, name: '', open: null, all: false, against: null, view: 'bench' });
+    await this.host.reload();
+    this.tells.textContent = `module ${at.module}, ${this.host.session.stage_words(at)}`;
+    await this.host.go({ at, op: null, name: '', open: null, all: false, against: null, view: 'bench' });
     return at;
   }
 
@@ -169,7 +168,7 @@ export class BenchView implements View {
   /** Where to run: what is edited, else the stage that is shown. */
   private async start(): Promise<StateRef> {
     if (this.edited) return this.take();
-    return this.app.session.modules.length ? this.app.session.place.at : this.take_first();
+    return this.host.session.modules.length ? this.host.session.place.at : this.take_first();
   }
   private async take_first(): Promise<StateRef> { this.make_editor(); this.edited = true; return this.take(); }
 
@@ -184,17 +183,17 @@ export class BenchView implements View {
 
   private async ran(at: StateRef, what: { passes?: string[]; pipeline?: string; from?: number }): Promise<RunResult> {
     performance.mark('hlo:run:from');
-    const result = await this.app.engine.run({ at, ...what });
+    const result = await this.host.engine.run({ at, ...what });
     performance.measure('hlo:run', 'hlo:run:from');
-    await this.app.reload();
+    await this.host.reload();
     const changed = result.rows.filter(row => row.changed);
     fill(this.results, h('h3', null, changed.length ? `${plural(changed.length, 'pass', 'passes')} of ${result.rows.filter(row => row.kind === 'pass').length} changed it` : 'Nothing changed'),
       ...result.refused.map(text => h('p', { class: 'warn' }, foreign(text, 400))),
-      h('ol', { class: 'changes' }, ...changed.slice(0, 300).map(row => h('li', null, row.state !== null ? link(foreign(row.pass, 60), () => { void this.app.go({ at: { module: result.at.module, state: row.state as number }, view: 'diff', against: null }); }) : foreign(row.pass, 60),
+      h('ol', { class: 'changes' }, ...changed.slice(0, 300).map(row => h('li', null, row.state !== null ? link(foreign(row.pass, 60), () => { void this.host.go({ at: { module: result.at.module, state: row.state as number }, view: 'diff', against: null }); }) : foreign(row.pass, 60),
         h('span', { class: 'faint' }, ` +${row.added} −${row.removed} ~${row.modified}`)))),
-      button('Graph', () => { void this.app.go({ view: 'graph' }); }), button('Changes', () => { void this.app.go({ view: 'diff', against: at }); }), button('Side by side', () => { void this.app.go({ view: 'side', against: at }); }));
+      button('Graph', () => { void this.host.go({ view: 'graph' }); }), button('Changes', () => { void this.host.go({ view: 'diff', against: at }); }), button('Side by side', () => { void this.host.go({ view: 'side', against: at }); }));
     this.at = null;
-    await this.app.go({ at: result.at, op: null, name: '', against: same_state(at, result.at) ? null : at, open: null, all: false });
+    await this.host.go({ at: result.at, op: null, name: '', against: same_state(at, result.at) ? null : at, open: null, all: false });
     return result;
   }
 
@@ -205,20 +204,20 @@ export class BenchView implements View {
 
   private async evaluate(): Promise<void> {
     const at = await this.start();
-    show_values(this.app, this.results, at, await this.app.engine.evaluate({ at, ...this.given() }));
+    show_values(this.host, this.results, at, await this.host.engine.evaluate({ at, ...this.given() }));
   }
 
   private async compare(): Promise<void> {
-    const at = await this.start(), a = this.app.session.place.against ?? { module: at.module, state: 0 };
-    const { equal, text, first } = await this.app.engine.compare({ a, b: at, ...this.given() });
+    const at = await this.start(), a = this.host.session.place.against ?? { module: at.module, state: 0 };
+    const { equal, text, first } = await this.host.engine.compare({ a, b: at, ...this.given() });
     fill(this.results, h('h3', { class: equal ? 'good' : 'warn' }, equal ? 'The same values' : 'Other values'), h('p', null, foreign(text, 2000)),
-      first ? h('p', null, 'first at ', first.id !== null ? link(foreign(first.name, 60), () => { void this.app.select(first.id, first.name, { view: 'graph' }); }) : foreign(first.name, 60), ': ', foreign(first.text, 600)) : null);
+      first ? h('p', null, 'first at ', first.id !== null ? link(foreign(first.name, 60), () => { void this.host.select(first.id, first.name, { view: 'graph' }); }) : foreign(first.name, 60), ': ', foreign(first.text, 600)) : null);
   }
 
   private async bisect(): Promise<void> {
-    const module = this.app.session.place.at.module;
+    const module = this.host.session.place.at.module;
     add(this.results, h('p', { class: 'faint' }, 'Looking …'));
-    show_bisect(this.app, this.results, module, await this.app.engine.bisect({ module, ...this.given() }));
+    show_bisect(this.host, this.results, module, await this.host.engine.bisect({ module, ...this.given() }));
   }
 
   private async work(task: () => Promise<unknown>): Promise<void> {
