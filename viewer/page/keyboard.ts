@@ -14,7 +14,20 @@ interface Keyed extends Host {
   to_module(by: number): Promise<void>;
 }
 
-const to_view: { [key: string]: ViewName } = { o: 'overview', g: 'graph', t: 'text', d: 'diff', r: 'rewrites', s: 'side', f: 'follow', n: 'fusion', m: 'memory', y: 'thunks', l: 'roofline', b: 'bench' };
+const to_view: { [key: string]: ViewName } = {
+  o: 'overview',
+  g: 'graph',
+  t: 'text',
+  d: 'diff',
+  r: 'rewrites',
+  s: 'side',
+  f: 'follow',
+  n: 'fusion',
+  m: 'memory',
+  y: 'thunks',
+  l: 'roofline',
+  b: 'bench',
+};
 
 export function handle_key(app: Keyed, event: KeyboardEvent): void {
   if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented || app.help.open) return;
@@ -26,34 +39,60 @@ export function handle_key(app: Keyed, event: KeyboardEvent): void {
 }
 
 function take(app: Keyed, event: KeyboardEvent): boolean {
-  const wait = (work: Promise<unknown>) => { work.catch(error => app.failed(error)); return true; };
+  const wait = (work: Promise<unknown>) => {
+    work.catch((error) => app.failed(error));
+    return true;
+  };
   const place = app.session.place;
   const tab = (event.target as HTMLElement).closest('[role=tab]');
   if (tab && (event.key === 'ArrowRight' || event.key === 'ArrowLeft')) {
     const other = (event.key === 'ArrowRight' ? tab.nextElementSibling : tab.previousElementSibling) as HTMLElement | null;
-    if (other) { other.focus(); other.click(); }
+    if (other) {
+      other.focus();
+      other.click();
+    }
     return true;
   }
   if ((app.session.modules.length || place.view === 'lesson') && app.view()?.key?.(event)) return true;
   switch (event.key) {
-    case '/': app.search_box.focus(); app.search_box.select(); return true;
-    case '?': app.show_help(); return true;
-    case 'x': app.switch_theme(); return true;
-    default: break;
+    case '/':
+      app.search_box.focus();
+      app.search_box.select();
+      return true;
+    case '?':
+      app.show_help();
+      return true;
+    case 'x':
+      app.switch_theme();
+      return true;
+    default:
+      break;
   }
   if (!app.session.modules.length || place.view === 'lesson') return false;
   switch (event.key) {
-    case 'ArrowLeft': return wait(app.scrub.step(-1));
-    case 'ArrowRight': return wait(app.scrub.step(1));
-    case 'Home': return wait(app.go({ at: { module: place.at.module, state: 0 }, against: null }));
-    case 'End': return wait(app.go({ at: { module: place.at.module, state: -1 }, against: null }));
-    case ' ': app.scrub.play(); return true;
-    case '[': return wait(rewrite(app, -1));
-    case ']': return wait(rewrite(app, 1));
-    case ',': return wait(app.to_module(-1));
-    case '.': return wait(app.to_module(1));
-    case 'Escape': return wait(app.select(null, ''));
-    default: break;
+    case 'ArrowLeft':
+      return wait(app.scrub.step(-1));
+    case 'ArrowRight':
+      return wait(app.scrub.step(1));
+    case 'Home':
+      return wait(app.go({ at: { module: place.at.module, state: 0 }, against: null }));
+    case 'End':
+      return wait(app.go({ at: { module: place.at.module, state: -1 }, against: null }));
+    case ' ':
+      app.scrub.play();
+      return true;
+    case '[':
+      return wait(rewrite(app, -1));
+    case ']':
+      return wait(rewrite(app, 1));
+    case ',':
+      return wait(app.to_module(-1));
+    case '.':
+      return wait(app.to_module(1));
+    case 'Escape':
+      return wait(app.select(null, ''));
+    default:
+      break;
   }
   const view = to_view[event.key];
   return view ? wait(app.go({ view })) : false;
