@@ -33,12 +33,15 @@ const titled = (element: SVGElement, text: string): SVGElement => {
   return element;
 };
 
-/** One bar of a list: `share` of the whole width, and where `mark` is one a line there (what is needed at least). */
-export function bar(share: number, mark: number | null, name: string): SVGElement {
+/** One bar of a list: `share` of the whole width, null: unknown; and where `mark` is one a line there (what is needed at least). */
+export function bar(share: number | null, mark: number | null, name: string): SVGElement {
   const clamp = (n: number) => Math.max(0, Math.min(1, isFinite(n) ? n : 0)) * 100;
-  const svg = s(
-    'svg',
-    { class: 'bar-drawn', 'aria-hidden': 'true' },
+  const svg = s('svg', { class: 'bar-drawn', 'aria-hidden': 'true' });
+  if (share === null) {
+    svg.append(s('line', { x1: 0, x2: '100%', y1: '50%', y2: '50%', class: 'bar-unknown' }));
+    return svg;
+  }
+  svg.append(
     s('rect', { x: 0, y: 0, width: '100%', height: '100%', class: 'bar-ground' }),
     s('rect', { x: 0, y: 0, width: `${Math.max(share > 0 ? 0.4 : 0, clamp(share))}%`, height: '100%', class: 'bar-value ' + name }),
   );

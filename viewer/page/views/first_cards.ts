@@ -88,7 +88,7 @@ function kernel_line(host: Host, at: StateRef, basis: Basis, one: SummaryRow['op
 /** A bar of time that opens to its kernels. */
 function time_row(host: Host, at: StateRef, basis: Basis, row: SummaryRow, time: number | null, longest: number, share: string): HTMLElement {
   const mark = time === null || basis === 'at least' || !(row.least_seconds > 0) ? null : row.least_seconds / longest;
-  const drawn = bar((time ?? 0) / longest, mark, basis === 'at least' ? 'is-least' : 'is-' + basis);
+  const drawn = bar(time === null ? null : time / longest, mark, basis === 'at least' ? 'is-least' : 'is-' + basis);
   const left = row.kernels - row.ops.length, unseen = basis === 'measured' ? row.ops.filter((op) => op.measured_seconds === null).length : 0;
   const told = `${plural(row.kernels, 'kernel')}, ${row.least_seconds > 0 ? `at least ${seconds(row.least_seconds)}` : 'no bound is known'}${
     call_words(row.unknown_calls)
@@ -436,7 +436,7 @@ export function fusion_card(host: Host, module: number, decisions: Decision[], r
             'summary',
             null,
             h('span', { class: 'bar-name' }, `${group.count.toLocaleString('en')} × `, foreign(group.words, 90)),
-            bar(group.seconds / most, null, 'is-least') as unknown as HTMLElement,
+            bar(group.known ? group.seconds / most : null, null, 'is-least') as unknown as HTMLElement,
             h('span', { class: 'bar-time' }, group.known ? seconds(group.seconds) : 'unknown'),
             h('span', { class: 'bar-share' }),
           ),
@@ -466,12 +466,20 @@ export function fusion_card(host: Host, module: number, decisions: Decision[], r
 export class Card {
   readonly element: HTMLElement;
   private body = h('div', { class: 'card-body', 'aria-busy': 'true' }, h('p', { class: 'faint' }, 'is being computed …'));
-  done = false;
   constructor(title: string, name = '') {
     this.element = h('section', { class: 'card ' + name, 'aria-label': title }, h('h2', null, title), this.body);
   }
+  /** Takes seconds, in which the engine answers nothing else: by a button. */
+  offer(instructions: number, compute: () => void): void {
+    this.body.removeAttribute('aria-busy');
+    const start = button('Compute', () => {
+      this.body.setAttribute('aria-busy', 'true');
+      fill(this.body, h('p', { class: 'faint' }, 'is being computed …'));
+      compute();
+    });
+    fill(this.body, h('p', null, start, ` takes seconds: the module has ${instructions.toLocaleString('en')} instructions.`));
+  }
   fill(parts: HTMLElement[]): void {
-    this.done = true;
     this.body.removeAttribute('aria-busy');
     fill(this.body, ...parts);
   }

@@ -5,6 +5,8 @@ import { add, fill, foreign, h, link, plural } from '../dom';
 import { Host, View } from '../host';
 import { By, Card, figures, findings_card, fusion_card, memory_card, passes_card, roofline_card, time_card } from './first_cards';
 
+const most_at_once = 100_000; // instructions: of larger modules each figure is asked for by a button
+
 export class OverviewView implements View {
   readonly name = 'overview' as const;
   readonly element = h('section', { class: 'view document', 'aria-label': 'Overview', tabIndex: 0 });
@@ -14,7 +16,9 @@ export class OverviewView implements View {
   constructor(private host: Host) {}
 
   async show(_: unknown, turn: number): Promise<void> {
-    const session = this.host.session, module = session.place.at.module, key = module + ':' + session.modules.map((m) => `${m.module}.${m.states}`).join();
+    const session = this.host.session,
+      module = session.place.at.module,
+      key = module + ':' + session.modules.map((m) => `${m.module}.${m.states}.${m.instructions}.${m.name}`).join();
     if (this.made !== key) {
       const rows = await session.rows(module).catch((): Row[] => []);
       if (!session.fresh(turn)) return;
@@ -36,7 +40,6 @@ export class OverviewView implements View {
 
   private begin(module: number, rows: Row[]): void {
     const session = this.host.session,
-      engine = session.engine,
       info = session.info(module),
       at: StateRef = { module, state: Math.max(0, (info?.states ?? 1) - 1) };
     const head = h('div', null), words = h('details', { class: 'section words-of-it' }, h('summary', null, 'The same in words'));
@@ -46,7 +49,8 @@ export class OverviewView implements View {
       found = new Card('Findings'),
       roof = new Card('Roofline', 'of-roofline'),
       fusion = new Card('Fusion: kept apart', 'of-fusion');
-    let summary: Summary | null = null, live: Memory | null = null, drawn: Roofline | null = null;
+    let summary: Summary | null = null, live: Memory | null = null;
+    const roofline = (): Promise<Roofline> => this.host.engine.roofline({ at }); // kept by the session
     const refigure = () => fill(head, figures(summary, live, rows, info?.instructions ?? 0));
     const ask = async <T>(card: Card, question: () => Promise<T>, show: (answer: T) => HTMLElement[]) => {
       try {
@@ -57,7 +61,7 @@ export class OverviewView implements View {
       }
     };
     const by_key = (by: By) =>
-      ask(time, () => engine.summary({ at, by }), (answer) => {
+      ask(time, () => this.host.engine.summary({ at, by }), (answer) => {
         summary = answer;
         return time_card(this.host, at, answer, (other) => {
           void by_key(other);
@@ -87,24 +91,40 @@ export class OverviewView implements View {
       this.work = [];
       return;
     }
-    this.work = [async () => {
-      await by_key('class');
-      refigure();
-    }, async () => {
-      await ask(memory, () => engine.memory({ at }), (answer) => {
-        live = answer;
-        return memory_card(this.host, at, answer);
-      });
-      refigure();
-    }, () =>
-      ask(found, () => engine.overview({ module }), (answer) => {
-        this.in_words(words, answer, module);
-        return findings_card(this.host, at, answer);
-      }), () =>
-      ask(roof, () => engine.roofline({ at }), (answer) => {
-        drawn = answer;
-        return roofline_card(this.host, at, answer);
-      }), () => ask(fusion, () => engine.decisions({ module }), (answer) => fusion_card(this.host, module, answer.decisions, drawn))];
+    const steps: [Card, () => Promise<void>][] = [
+      [time, async () => {
+        await by_key('class');
+        refigure();
+      }],
+      [memory, async () => {
+        await ask(memory, () => this.host.engine.memory({ at }), (answer) => {
+          live = answer;
+          return memory_card(this.host, at, answer);
+        });
+        refigure();
+      }],
+      [found, () =>
+        ask(found, () => this.host.engine.overview({ module }), (answer) => {
+          this.in_words(words, answer, module);
+          return findings_card(this.host, at, answer);
+        })],
+      [roof, () => ask(roof, () => roofline(), (answer) => roofline_card(this.host, at, answer))],
+      [fusion, () =>
+        ask(fusion, async () => {
+          const { decisions } = await this.host.engine.decisions({ module });
+          return { decisions, kernels: decisions.length ? await roofline().catch(() => null) : null };
+        }, ({ decisions, kernels }) => fusion_card(this.host, module, decisions, kernels))],
+    ];
+    const now = info.instructions <= most_at_once;
+    this.work = now ? steps.map(([, step]) => step) : [];
+    if (!now) {
+      for (const [card, step] of steps) {
+        card.offer(info.instructions, () => {
+          this.work.push(step);
+          void this.go_on(this.made);
+        });
+      }
+    }
   }
 
   private in_words(place: HTMLElement, overview: Overview, module: number): void {
