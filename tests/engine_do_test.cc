@@ -256,6 +256,7 @@ TEST_F(EngineTest, MemoryOverTheSchedule) {
     EXPECT_EQ(m["peak_bytes"], m["curve_peak_bytes"]) << m.dump(1);
     EXPECT_GE(m["peak_bytes"], 4 * (8 * 16 + 16 * 4));
     ASSERT_FALSE(m["live"].empty());
+    EXPECT_EQ(m["too_large"], "");
     double lines = 0;
     for (const json& line : m["peak_lines"]) lines += line["bytes"].get<double>();
     EXPECT_EQ(lines, m["peak_bytes"].get<double>());

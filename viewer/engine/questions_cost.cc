@@ -99,6 +99,7 @@ Json q_memory(PageSession& session, const Question& q) {
           {"estimated", s.estimated || report.estimate},
           {"live", std::move(live)},
           {"peak_lines", std::move(lines)},
+          {"too_large", report.too_large},
           {"places", places},
           {"curve", std::move(curve)},
           {"curve_peak_bytes", most},

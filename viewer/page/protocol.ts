@@ -246,6 +246,7 @@ export interface Memory {
   from: string;
   notes: string[];
   live: { id: Id | null; name: string; bytes: number; from: number; to: number; kind: 'argument' | 'constant' | 'value' | 'host'; source: string }[]; // from, to: places in the schedule
+  too_large: string; // that it does not fit the GPU it was compiled for; empty: it does, or its size is unknown
   peak_lines: { key: string; bytes: number }[]; // alive at the peak, most first; what `hlo-replay memory --by=line` prints
   places: number;
   curve: { place: number; bytes: number }[];

@@ -39,7 +39,7 @@ export function figures(summary: Summary | null, memory: Memory | null, rows: Ro
   const passes = rows.filter((row) => row.kind === 'pass');
   const at_least = (s: Summary) =>
     `at least, on ${s.device_known ? '' : 'an '}${s.device}${s.device_known ? '' : ' (no data sheet of the target is known)'}${call_words(s.unknown_calls)}`;
-  const times: (HTMLElement | null)[] = summary === null ? [figure('…', 'one call')] : [
+  const times: (HTMLElement | null)[] = summary === null ? [figure('…', 'one call, not computed yet')] : [
     summary.measured_seconds !== null ? figure(seconds(summary.measured_seconds + (summary.between_seconds ?? 0)), 'one call, measured', 'is-measured') : null,
     summary.measured_seconds === null && summary.expected_seconds !== null
       ? figure(seconds(summary.expected_seconds), 'one call, expected' + without(summary), 'is-expected')
@@ -50,7 +50,13 @@ export function figures(summary: Summary | null, memory: Memory | null, rows: Ro
     'div',
     { class: 'figures' },
     ...times,
-    memory ? figure(memory.peak_bytes > 0 ? bytes(memory.peak_bytes) : 'unknown', 'of memory at the peak' + (memory.estimated ? ', estimated' : '')) : null,
+    memory
+      ? figure(
+        memory.peak_bytes > 0 ? bytes(memory.peak_bytes) : 'unknown',
+        'of memory at the peak' + (memory.estimated ? ', estimated' : '') + (memory.too_large ? ': it does not fit' : ''),
+        memory.too_large ? 'is-wrong' : '',
+      )
+      : null,
     figure(instructions.toLocaleString('en'), 'instructions in the last stage'),
     passes.length ? figure(passes.filter((row) => row.changed).length.toLocaleString('en'), `of ${plural(passes.length, 'pass', 'passes')} changed it`) : null,
   );
@@ -163,6 +169,7 @@ export function time_card(host: Host, at: StateRef, summary: Summary, choose: (b
 export function memory_card(host: Host, at: StateRef, memory: Memory): HTMLElement[] {
   if (!memory.curve.length) return [h('p', null, 'Unknown: nothing lies in the device\u2019s memory by this schedule.')];
   const out = [
+    h('p', { class: 'bad' }, foreign(memory.too_large, 200)),
     chart((wide) => memory_chart(memory, wide)),
     h(
       'p',
@@ -251,7 +258,7 @@ export function passes_card(host: Host, module: number, rows: Row[]): HTMLElemen
         h(
           'li',
           null,
-          h('span', { class: 'number' }, one.number),
+          h('span', { class: 'number' }, one.row.number === null ? '' : one.number),
           ' ',
           link(foreign(one.row.pass || one.row.name, 48), () => pick(one)),
           h(
