@@ -256,6 +256,10 @@ TEST_F(EngineTest, MemoryOverTheSchedule) {
     EXPECT_EQ(m["peak_bytes"], m["curve_peak_bytes"]) << m.dump(1);
     EXPECT_GE(m["peak_bytes"], 4 * (8 * 16 + 16 * 4));
     ASSERT_FALSE(m["live"].empty());
+    EXPECT_EQ(m["too_large"], "");
+    double lines = 0;
+    for (const json& line : m["peak_lines"]) lines += line["bytes"].get<double>();
+    EXPECT_EQ(lines, m["peak_bytes"].get<double>());
     for (const json& v : m["live"]) {
       EXPECT_LE(v["from"], v["to"]);
       EXPECT_LT(v["to"], m["places"]);
@@ -280,9 +284,40 @@ TEST_F(EngineTest, RooflineAndThunks) {
   for (size_t k = 0; k < t.size(); ++k) EXPECT_EQ(t[k]["index"], k);
 }
 
+TEST_F(EngineTest, SumsOfAModule) {
+  const json roofline = answered(engine_, {{"method", "roofline"}, {"at", at(0, states() - 1)}});
+  for (const char* by : {"class", "line", "scope"}) {
+    const json s = answered(engine_, {{"method", "summary"}, {"at", at(0, states() - 1)}, {"by", by}});
+    EXPECT_EQ(s["least_seconds"], roofline["seconds"]);
+    EXPECT_TRUE(s["profile"].is_null() && s["measured_seconds"].is_null());
+    EXPECT_EQ(s["expected_seconds"].is_null(), !s["why_not_expected"].get<std::string>().empty());
+    double all = 0;
+    size_t kernels = 0, ops = 0;
+    for (const json& row : s["rows"]) {
+      EXPECT_FALSE(row["key"].get<std::string>().empty());
+      EXPECT_TRUE(row["measured_seconds"].is_null());
+      EXPECT_FALSE(row.contains("peak_bytes"));
+      all += row["least_seconds"].get<double>(), kernels += row["kernels"].get<size_t>(), ops += row["ops"].size();
+    }
+    EXPECT_NEAR(all, s["sum_seconds"].get<double>(), 1e-12);
+    EXPECT_EQ(kernels, roofline["ops"].size());
+    EXPECT_EQ(ops, kernels);
+  }
+  EXPECT_NE(refused(engine_, {{"method", "summary"}, {"at", at(0, 0)}, {"by", "pass"}}).find("not 'pass'"),
+            std::string::npos);
+  EXPECT_FALSE(refused(engine_, {{"method", "summary"}, {"at", at(0, 0)}}).empty());
+  EXPECT_FALSE(refused(engine_, {{"method", "summary"}, {"at", at(0, 999)}, {"by", "line"}}).empty());
+}
+
 TEST_F(EngineTest, FirstLook) {
   json o = answered(engine_, {{"method", "overview"}});
   EXPECT_EQ(o["title"], "jit_f");
+  ASSERT_TRUE(o["findings"].is_array());
+  for (const json& f : o["findings"]) {
+    EXPECT_FALSE(f["what"].get<std::string>().empty());
+    EXPECT_TRUE(f["least_seconds"].is_null() || f["least_seconds"].get<double>() > 0);
+    answered(engine_, {{"method", "op"}, {"at", at(0, states() - 1)}, {"id", f["id"]}});
+  }
   std::set<std::string> headings;
   for (const json& part : o["lines"]) headings.insert(part["heading"].get<std::string>().substr(0, 6));
   for (const char* wanted : {"", "most e", "memory", "passes"}) EXPECT_TRUE(headings.contains(wanted)) << wanted;
@@ -343,6 +378,7 @@ class QuestionsByChance {
         {"modules", {}},
         {"rows", {"module"}},
         {"overview", {"module"}},
+        {"summary", {"at", "by"}},
         {"drawing", {"at", "open", "all", "against", "within"}},
         {"svg", {"at", "open"}},
         {"text", {"at", "from", "lines", "full"}},

@@ -354,6 +354,13 @@ TEST_F(EngineTest, MeasuredTimes) {
   EXPECT_EQ(op["measured"]["kernel"]["grid"], json({256, 1, 1}));
   EXPECT_EQ(op["measured"]["chosen"], json({"Triton: 128x256"}));
   EXPECT_TRUE(answered(engine, {{"method", "op"}, {"at", at(0, last)}, {"id", ops[0]["id"]}})["measured"].is_null());
+  const json sums = answered(engine, {{"method", "summary"}, {"at", at(0, last)}, {"by", "class"}});
+  EXPECT_EQ(sums["measured_seconds"], 4e-5);
+  EXPECT_EQ(sums["rows"][0]["measured_seconds"], 2e-5);
+  size_t seen = 0;
+  for (const json& row : sums["rows"])
+    for (const json& op : row["ops"]) seen += !op["measured_seconds"].is_null();
+  EXPECT_EQ(seen, 1u);
   // It is of the last state alone.
   EXPECT_TRUE(answered(engine, {{"method", "roofline"}, {"at", at(0, 0)}})["profile"].is_null());
   const std::string look = answered(engine, {{"method", "overview"}})["lines"].dump();

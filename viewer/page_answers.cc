@@ -48,6 +48,8 @@ class AnswerMaker {
     if (!states) return;
     const size_t last = states - 1;
     for (size_t s : {last, size_t{0}}) drawing(m, s), pieces(m, s);
+    ask("overview", {{"module", m}});
+    for (const char* by : {"class", "line", "scope"}) ask("summary", {{"at", at(m, last)}, {"by", by}});
     for (const char* method : {"memory", "roofline", "thunks"}) ask(method, {{"at", at(m, last)}});
     ask("decisions", {{"module", m}});
     for (size_t s = 1; s < states; ++s) drawing(m, s), ask("diff", {{"a", at(m, s - 1)}, {"b", at(m, s)}});
@@ -96,7 +98,7 @@ std::vector<ArchiveFile> carried_answers(const PageContents& contents, size_t mo
     fail(FailureKind::kIo, "{}", opened["error"].value("message", "the recording cannot be opened"));
   AnswerMaker maker(engine, most);
   json modules = maker.ask("modules", json::object());
-  for (const char* method : {"overview", "links"}) maker.ask(method, json::object());
+  maker.ask("links", json::object());
   for (const json& info : modules.value("modules", json::array())) maker.module(info);
   return maker.take(notices);
 }

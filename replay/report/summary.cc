@@ -65,6 +65,14 @@ void add_to_summary(const Module& m, const std::string& by, const std::string& n
   for (const MemoryValue& v : memory->host_alive) count(v, &SummaryRow::host);
 }
 
+std::map<std::string, std::vector<size_t>> kernels_by(const Module& m, const std::string& by, const ModuleCost& cost) {
+  const UserFrames lines = by == "line" ? user_frames(m, cost) : UserFrames(m);
+  std::map<std::string, std::vector<size_t>> out;
+  for (size_t k = 0; k < cost.kernels.size(); ++k)
+    out[summary_key(m, cost.kernels[k].inst, by, "", lines)].push_back(k);
+  return out;
+}
+
 SortedSummary sorted(const SummaryRows& rows) {
   SortedSummary list(rows.begin(), rows.end());
   std::stable_sort(list.begin(), list.end(), [](const auto& x, const auto& y) {

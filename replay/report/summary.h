@@ -28,6 +28,8 @@ using SortedSummary = std::vector<std::pair<std::string, SummaryRow>>;
 void add_to_summary(const Module& m, const std::string& by, const std::string& name, const ModuleCost& cost,
                     const MemoryReport* memory, SummaryRows* rows, const MeasuredSeconds& measured = {},
                     const ExpectedTime* expected = nullptr);
+// Whose kernels the row of a key adds up, for `by` but module: places in cost.kernels, dearest first.
+std::map<std::string, std::vector<size_t>> kernels_by(const Module& m, const std::string& by, const ModuleCost& cost);
 // The dearest first.
 SortedSummary sorted(const SummaryRows& rows);
 // `profiled`: whether there is a profile, so that what it measured is told.

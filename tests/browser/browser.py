@@ -47,7 +47,7 @@ class Browser:
         options.setdefault("viewport", {"width": 1280, "height": 800})
         context = self.chromium.new_context(**options)
         page = context.new_page()
-        page.errors, page.requests, page.address = [], [], address
+        page.errors, page.requests, page.address = [], [], address.split("#")[0]
         page.on("console", lambda m: page.errors.append(m.text) if m.type in ("error", "warning") else None)
         page.on("pageerror", lambda e: page.errors.append(str(e)))
         own = address.split("#")[0]

@@ -41,6 +41,53 @@ def case_open(page):
     holds(any(s["pass"] == "algsimp" and s["changed"] for s in stages), "stages tell their passes")
 
 
+def case_first_page(page):
+    equal(state(page)["view"], "overview", "the view of a recording that is opened")
+    page.wait_for_function("() => !document.querySelector('.card [aria-busy]')")
+    told = page.inner_text(".first-page")
+    for word in ("at least", "Nothing was measured", "of memory at the peak", "Findings", "peak ", "kept apart"):
+        holds(word in told, f"{word!r} in {told[:600]!r}")
+    equal([c.get_attribute("aria-label") for c in page.locator(".first-page svg[role=img]").all() if len(c.get_attribute("aria-label")) < 20], [], "drawings without a name")
+    page.locator(".bar-row > summary").first.focus()
+    page.keyboard.press("Enter")
+    name = page.locator(".bar-row[open] .ops button").first.inner_text()
+    page.get_by_role("button", name="source line").click()
+    page.wait_for_selector(".choice[aria-pressed=true]:text('source line')")
+    page.get_by_role("button", name="class", exact=True).click()
+    page.locator(".bar-row > summary").first.click()
+    page.locator(".bar-row[open] .ops button").first.click()
+    settled(page, "an op of a bar", name, "op")
+    equal(state(page)["view"], "graph", "… in the graph")
+    page.go_back()
+    settled(page, "back", "overview", "view")
+    number = page.locator(".most-changed .number").first.inner_text()
+    page.locator(".most-changed button").first.click()
+    settled(page, "a pass of the first page", "graph", "view")
+    holds(f"stage={number}&" in page.evaluate("location.hash"), "its stage by the number of the command line")
+
+
+def case_first_page_of_a_phone(page):
+    page.set_viewport_size({"width": 360, "height": 780})
+    page.wait_for_function("() => !document.querySelector('.card [aria-busy]')")
+    page.wait_for_timeout(100)
+    equal(page.evaluate("""() => [...document.querySelectorAll('.first-page *')].filter(e => !e.closest('.modules-box') && e.getBoundingClientRect().right > innerWidth + 1)
+        .map(e => e.outerHTML.slice(0, 80))"""), [], "what is wider than the screen")
+
+
+def case_first_page_is_accessible(page):
+    try:
+        from axe_playwright_python.sync_playwright import Axe
+    except ImportError:
+        print("  skipped: no axe-playwright-python (tests/dev/setup.sh browser)")
+        return
+    page.wait_for_function("() => !document.querySelector('.card [aria-busy]')")
+    for _ in range(2):   # both themes
+        found = [v for v in Axe().run(page).response["violations"] if v["impact"] in ("serious", "critical")]
+        equal([(v["id"], v["nodes"][0]["html"][:120], len(v["nodes"])) for v in found], [], f"findings of axe, {state(page)['theme']}")
+        page.keyboard.press("x")
+        page.wait_for_timeout(150)
+
+
 def case_step(page):
     last = state(page)["stage"]
     page.keyboard.press("ArrowLeft")
@@ -178,7 +225,7 @@ def case_deep_link(page):
 
 
 def case_views(page):
-    for key, shown in {"o": ".primer", "m": ".chart .area", "l": ".chart .dot", "y": ".thunk"}.items():
+    for key, shown in {"o": ".primer", "m": ".drawn .area", "l": ".drawn .dot", "y": ".thunk"}.items():
         page.keyboard.press(key)
         page.wait_for_selector(f".view:not([hidden]) {shown}")
         equal(page.locator(".notice.error").all_inner_texts(), [], f"notices of view {key}")
@@ -424,7 +471,7 @@ def main():
         for name, case in CASES:
             if words and not any(word in name for word in words):
                 continue
-            with browser.page(address) as page:
+            with browser.page(address + ("" if name.startswith("first_page") else "#view=graph")) as page:
                 try:
                     case(page)
                     equal(page.errors, [], "errors of the console")

@@ -93,6 +93,9 @@ def main():
                 address = stack.enter_context(served(binary, recording))
             with browser.page(address) as page:
                 told("recording: first view", duration(page, "hlo:open"), 1500)
+                page.wait_for_function("() => !document.querySelector('.card [aria-busy]')")
+                page.keyboard.press("g")
+                page.wait_for_function("() => hloReplay.state().then(s => s.view === 'graph' && s.boxes > 0)")
                 times = []
                 for stage in range(len(page.evaluate("() => hloReplay.stages()"))):
                     page.evaluate("n => hloReplay.goto(n)", stage)

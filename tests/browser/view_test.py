@@ -143,7 +143,10 @@ ENTRY main {{
             assert "the average of 2 runs on vm:0, by vm.xplane.pb" in roof and roof.index("loop_exp_fusion.2") < roof.index("loop_negate_fusion.1"), roof
             page.keyboard.press("o")
             page.wait_for_selector(".view:not([hidden]) .primer")
-            assert "one call, measured: 12.000 us of kernels and 3.000 us between them" in page.inner_text("[aria-label=Overview]"), page.inner_text("[aria-label=Overview]")
+            page.wait_for_function("() => !document.querySelector('.card [aria-busy]')")
+            assert "one call, measured: 12.000 us of kernels and 3.000 us between them" in page.text_content("[aria-label=Overview]"), page.text_content("[aria-label=Overview]")
+            first = page.inner_text(".first-page").replace("us", "µs")
+            assert all(word in first for word in ("15.0 µs\none call, measured", "between kernels\n3.00 µs\n20 %", "12.0 µs\n80 %", "the average of 2 runs on vm:0")), first
             quiet(page, "a page with a profile")
 
 

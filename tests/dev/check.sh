@@ -34,6 +34,8 @@ fi
 begin clang-format
 sources=$(git ls-files '*.cc' '*.h')
 clang-format --dry-run -Werror $sources
+begin "the page's TypeScript"
+(cd viewer/page && for what in "fmt --check" lint; do NO_COLOR=1 DENO_NO_UPDATE_CHECK=1 ../../build/venv/bin/deno $what --quiet; done)
 begin build
 cmake -S . -B build -G Ninja -DHLO_UNITY=ON -DHLO_LINES=OFF -DCMAKE_EXPORT_COMPILE_COMMANDS=ON -DHLO_PYTHON=ON -DHLO_ENGINE=OFF -DPython_EXECUTABLE="$PWD/build/venv/bin/python" >/dev/null
 cmake --build build

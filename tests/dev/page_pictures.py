@@ -15,6 +15,7 @@ DUMPS = SOURCE / "../shared/dumps"
 # Name; what is shown: a module that is replayed, or a dump's archive; the pass whose stage is shown (the last where
 # none is named); the query whose first hit is chosen; the view.
 PICTURES = [
+    ("overview", "rocm__llama3_8b__train__allgpu__train_step_m0099", "", "", "overview"),
     ("mobilenet_v1", "testdata/mobilenet_v1.hlo", "batchnorm_expander", "", "graph"),
     ("resnet50", "rocm__resnet50__train__allgpu__train_step_m1654", "cudnn-fused-convolution-rewriter", "", "graph"),
     ("llama_train", "rocm__llama3_8b__train__allgpu__train_step_m0099", "priority-fusion", "", "graph"),
@@ -46,7 +47,7 @@ def page_of(binary, what, folder):
 
 
 def shoot(browser, page_file, name, made_by, query, view, out, theme):
-    with browser.page(page_file.as_uri(), viewport={"width": 1400, "height": 860}, color_scheme=theme, reduced_motion="reduce") as page:
+    with browser.page(f"{page_file.as_uri()}#view={view}", viewport={"width": 1120, "height": 660} if view == "overview" else {"width": 1400, "height": 860}, color_scheme=theme, reduced_motion="reduce") as page:
         stages = page.evaluate("() => hloReplay.stages()")
         if made_by:
             page.evaluate("n => hloReplay.goto(n)", next(s["stage"] for s in stages if s["pass"] == made_by))
@@ -59,8 +60,8 @@ def shoot(browser, page_file, name, made_by, query, view, out, theme):
             page.click(".notice [aria-label=Dismiss]")
             page.click("text=Find the fault")
             page.wait_for_selector(".fault .guilty")
-        if view != "graph":
-            page.click(f"#tab-{view}")
+        if view == "overview":
+            page.wait_for_function("() => !document.querySelector('.card [aria-busy]')")
         page.wait_for_timeout(2500)   # what the pass did is told a moment later
         if page.errors:
             raise SystemExit(f"{name}: {page.errors}")

@@ -8,6 +8,7 @@
 #include "ir/tiling.h"
 #include "ir/verifier.h"
 #include "passes/backend/backend.h"
+#include "replay/report/answers.h"
 #include "replay/report/memory_report.h"
 #include "viewer/engine/session.h"
 
@@ -84,6 +85,8 @@ Json q_memory(PageSession& session, const Question& q) {
                     {"source", kernel_source_line(m, v->inst).brief()}});
   }
   std::stable_sort(live.begin(), live.end(), [](const Json& x, const Json& y) { return x["bytes"] > y["bytes"]; });
+  Json lines = Json::array();
+  for (const auto& [key, sum] : alive_by(report, "line")) lines.push_back({{"key", key}, {"bytes", sum}});
   Json curve = Json::array();
   double bytes = 0, most = 0;
   for (const auto& [place, change] : steps) {
@@ -95,6 +98,8 @@ Json q_memory(PageSession& session, const Question& q) {
           {"at", report.peak_at.empty() ? Json() : json_of(s.state->named(report.peak_at))},
           {"estimated", s.estimated || report.estimate},
           {"live", std::move(live)},
+          {"peak_lines", std::move(lines)},
+          {"too_large", report.too_large},
           {"places", places},
           {"curve", std::move(curve)},
           {"curve_peak_bytes", most},
@@ -115,9 +120,12 @@ Json q_roofline(PageSession& session, const Question& q) {
   const DeviceSpec& device = q.has("device") ? device_spec(q.text("device")) : session.target(at.module).spec;
   const ModuleCost& cost = s->cost(device);
   const PageMeasured* measured = measured_at(session, at);
+  // Figures are of the device that it was compiled for.
+  const ExpectedTime* expected = q.has("device") ? nullptr : &s->expected(session.target(at.module));
   Json ops = Json::array();
   for (const KernelCost& k : cost.kernels) {
     const MeasuredInstruction* seen = measured ? measured->of(s->m.inst_name(k.inst)) : nullptr;
+    const ExpectedKernel* likely = expected && expected->why_not.empty() ? &expected->list[ops.size()] : nullptr;
     ops.push_back({{"id", k.inst.value},
                    {"name", s->m.inst_name(k.inst)},
                    {"kind", kernel_class(s->m, k.inst)},
@@ -126,6 +134,7 @@ Json q_roofline(PageSession& session, const Question& q) {
                    {"seconds", k.seconds},
                    {"times", k.times},
                    {"bound", k.known ? limit_name(k) : "unknown"},
+                   {"expected", likely && !likely->unknown ? Json(likely->seconds) : Json()},
                    {"measured", seen ? Json(seen->seconds) : Json()}});
   }
   Json devices = Json::array();

@@ -1,10 +1,12 @@
 // The first look at what is open, and what its modules hand each other.
 #include <algorithm>
+#include <tuple>
 
 #include "ir/print.h"
 #include "parser/parser.h"
 #include "replay/compare/link.h"
 #include "replay/report/first_look.h"
+#include "replay/report/summary.h"
 #include "viewer/engine/session.h"
 
 namespace hlo {
@@ -22,7 +24,23 @@ Json look_row(std::string text, Json id, Json module, Json state, const std::str
           {"source", source}};
 }
 
-void add_first_look(PageSession& session, uint32_t number, Json& lines) {
+// As cards: what it costs of one call, by the bound of the whole.
+Json found_json(const ModuleOverview& o, const std::vector<ModuleFinding>& all) {
+  Json out = Json::array();
+  for (const ModuleFinding& f : all)
+    out.push_back({{"kind", f.kind},
+                   {"id", json_of(f.inst)},
+                   {"name", o.last->inst_name(f.inst)},
+                   {"what", f.what},
+                   {"advice", f.advice},
+                   {"source", f.evidence.line.brief()},
+                   {"least_seconds", f.seconds > 0 ? Json(f.seconds) : Json()},
+                   {"share", f.seconds > 0 && o.cost.seconds > 0 ? Json(f.seconds / o.cost.seconds) : Json()},
+                   {"bytes", f.bytes > 0 ? Json(f.bytes) : Json()}});
+  return out;
+}
+
+void add_first_look(PageSession& session, uint32_t number, Json& lines, Json& findings) {
   PageModule& m = session.module(number);
   const auto last = static_cast<uint32_t>(session.states(m) - 1);
   std::string stage = "the last state";
@@ -31,6 +49,8 @@ void add_first_look(PageSession& session, uint32_t number, Json& lines) {
   ModuleOverview o = module_overview(m.recording, session.copy_of({number, last}), stage, session.target(number));
   LookOptions options;
   if (const PageMeasured* measured = measured_at(session, {number, last})) options.measured = measured->run;
+  // They are looked for once.
+  options.tried = [&](std::vector<ModuleFinding>* found) { findings = found_json(o, *found); };
   for (const LookSection& section : first_look(o, options)) {
     Json rows = Json::array();
     for (const LookRow& row : section.rows) {
@@ -62,8 +82,87 @@ Json q_overview(PageSession& session, const Question& q) {
     }
     lines.push_back({{"heading", "modules"}, {"rows", std::move(rows)}});
   }
-  if (m.kind != PageModule::Kind::kRewrites) add_first_look(session, wanted, lines);
-  return {{"title", m.recording.module_name}, {"module", wanted}, {"lines", std::move(lines)}};
+  Json findings;  // null: nothing looked for them
+  if (m.kind != PageModule::Kind::kRewrites) add_first_look(session, wanted, lines, findings);
+  return {{"title", m.recording.module_name},
+          {"module", wanted},
+          {"lines", std::move(lines)},
+          {"findings", std::move(findings)}};
+}
+
+// The kernels of one row, the slowest first.
+Json row_kernels(const Module& m, const ModuleCost& cost, const ExpectedTime* expected, const PageMeasured* measured,
+                 const std::vector<size_t>& places) {
+  constexpr size_t kMostOfARow = 24;
+  struct Timed {
+    const KernelCost* kernel;
+    double measured, expected;  // below 0: unknown
+  };
+  std::vector<Timed> list;
+  for (size_t k : places) {
+    const KernelCost& kernel = cost.kernels[k];
+    const MeasuredInstruction* seen = measured ? measured->of(m.inst_name(kernel.inst)) : nullptr;
+    const bool told = expected && !expected->list[k].unknown;
+    list.push_back({&kernel, seen ? seen->seconds : -1, told ? expected->list[k].seconds : -1});
+  }
+  std::stable_sort(list.begin(), list.end(), [](const Timed& x, const Timed& y) {
+    return std::tuple(x.measured, x.kernel->seconds) > std::tuple(y.measured, y.kernel->seconds);
+  });
+  if (list.size() > kMostOfARow) list.resize(kMostOfARow);
+  Json out = Json::array();
+  for (const Timed& t : list)
+    out.push_back({{"id", t.kernel->inst.value},
+                   {"name", m.inst_name(t.kernel->inst)},
+                   {"times", t.kernel->times},
+                   {"least_seconds", t.kernel->known ? Json(t.kernel->seconds) : Json()},
+                   {"expected_seconds", t.expected < 0 ? Json() : Json(t.expected)},
+                   {"measured_seconds", t.measured < 0 ? Json() : Json(t.measured)}});
+  return out;
+}
+
+// What `summary --by` prints of one module, with the kernels of each row.
+Json q_summary(PageSession& session, const Question& q) {
+  q.only({"at", "by"});
+  const StateRef at = q.state("at");
+  const std::string by = q.text("by");
+  if (by != "class" && by != "line" && by != "scope")
+    fail(FailureKind::kUsage, "by is class, line or scope, not '{}'", by);
+  std::shared_ptr<OpenState> s = session.state(at);
+  const Target& target = session.target(at.module);
+  const ModuleCost& cost = s->cost(target.spec);
+  const PageMeasured* measured = measured_at(session, at);
+  const ExpectedTime& figures = s->expected(target);
+  const ExpectedTime* expected = figures.why_not.empty() ? &figures : nullptr;
+  MeasuredSeconds seconds;
+  if (measured)
+    seconds = [&](std::string_view name) -> std::optional<double> {
+      const MeasuredInstruction* seen = measured->of(name);
+      return seen ? std::optional(seen->seconds) : std::nullopt;
+    };
+  SummaryRows sums;
+  add_to_summary(s->m, by, "", cost, nullptr, &sums, seconds, expected);
+  std::erase_if(sums, [](const auto& row) { return row.second.kernels == 0; });
+  const auto places = kernels_by(s->m, by, cost);
+  Json rows = summary_json("", by, target.spec.name, sorted(sums), Json::array(), measured)["rows"];
+  for (Json& row : rows) {
+    row.erase("peak_bytes"), row.erase("host_at_peak_bytes");  // nobody asked for memory
+    row["ops"] = row_kernels(s->m, cost, expected, measured, places.at(row["key"].get<std::string>()));
+  }
+  return {{"by", by},
+          {"device", target.spec.name},
+          {"device_known", target.spec_known},
+          {"profile", measured ? Json(run_in_words(measured->run)) : Json()},
+          {"measured_seconds", measured ? Json(measured->run.seconds) : Json()},
+          {"between_seconds", measured && measured->run.between > 0 ? Json(measured->run.between) : Json()},
+          {"expected_seconds", expected ? Json(expected->seconds) : Json()},
+          {"expected_between_seconds", expected ? Json(expected->between + expected->call) : Json()},
+          {"expected_without", expected ? Json(expected->unknown_calls + expected->messages) : Json()},
+          {"why_not_expected", figures.why_not},
+          {"least_seconds", cost.seconds},
+          {"sum_seconds", cost.sum},
+          {"unknown_calls", cost.unknown_calls},
+          {"loops_of_unknown_length", cost.loops_without_trip_count},
+          {"rows", std::move(rows)}};
 }
 
 // Each module as it came, in one universe.
@@ -119,6 +218,8 @@ Json q_links(PageSession& session, const Question& q) {
 
 }  // namespace
 
-std::vector<NamedMethod> overview_methods() { return {{"overview", q_overview}, {"links", q_links}}; }
+std::vector<NamedMethod> overview_methods() {
+  return {{"overview", q_overview}, {"summary", q_summary}, {"links", q_links}};
+}
 
 }  // namespace hlo

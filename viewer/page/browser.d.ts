@@ -9,4 +9,6 @@ declare class CompressionStream {
   readonly readable: ReadableStream<Uint8Array>;
   readonly writable: WritableStream<BufferSource>;
 }
-interface CanvasRenderingContext2D { roundRect(x: number, y: number, w: number, h: number, radius: number): void }
+interface CanvasRenderingContext2D {
+  roundRect(x: number, y: number, w: number, h: number, radius: number): void;
+}

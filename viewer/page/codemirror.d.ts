@@ -1,8 +1,20 @@
 // The little of CodeMirror 5 that the bench uses.
 declare module 'codemirror/lib/codemirror.js' {
-  export interface Stream { sol(): boolean; eatSpace(): boolean; skipToEnd(): void; match(pattern: RegExp): RegExpMatchArray | null; next(): string | undefined; readonly string: string; pos: number }
+  export interface Stream {
+    sol(): boolean;
+    eatSpace(): boolean;
+    skipToEnd(): void;
+    match(pattern: RegExp): RegExpMatchArray | null;
+    next(): string | undefined;
+    readonly string: string;
+    pos: number;
+  }
   export interface Editor {
-    getValue(): string; setValue(text: string): void; refresh(): void; focus(): void; lineCount(): number;
+    getValue(): string;
+    setValue(text: string): void;
+    refresh(): void;
+    focus(): void;
+    lineCount(): number;
     setOption(name: string, value: unknown): void;
     on(event: 'change' | 'blur' | 'cursorActivity', handler: () => void): void;
     addLineClass(line: number, where: 'background' | 'wrap' | 'text', name: string): unknown;

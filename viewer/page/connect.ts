@@ -31,10 +31,11 @@ function engine_over(transport: Transport): Engine {
   const methods = new Map<string, unknown>();
   return new Proxy({}, {
     get(_, method) {
-      if (typeof method !== 'string' || method === 'then') return undefined;   // it is no promise
+      if (typeof method !== 'string' || method === 'then') return undefined; // it is no promise
       if (method === 'open') return open;
-      if (!methods.has(method))
+      if (!methods.has(method)) {
         methods.set(method, async (question?: object) => checked(await transport.ask(JSON.stringify({ ...question, method }))));
+      }
       return methods.get(method);
     },
   }) as Engine;
@@ -53,7 +54,9 @@ class WorkerTransport implements Transport {
     const own = bytes.slice();
     return this.send({ id: 0, order: 'put', name, bytes: own }, [own.buffer as ArrayBuffer]);
   }
-  ask(question: string): Promise<unknown> { return this.send({ id: 0, order: 'ask', question }); }
+  ask(question: string): Promise<unknown> {
+    return this.send({ id: 0, order: 'ask', question });
+  }
 
   private send(order: Order, give: ArrayBuffer[] = []): Promise<unknown> {
     if (!this.worker) this.start();
@@ -67,14 +70,20 @@ class WorkerTransport implements Transport {
   private start(): void {
     const url = URL.createObjectURL(new Blob([this.source], { type: 'text/javascript' }));
     const worker = this.worker = new Worker(url);
-    worker.onmessage = (event: { data: Report }) => { if (this.worker === worker) this.hear(event.data); };
-    worker.onerror = event => { if (this.worker === worker) this.end(event.message || 'its worker did not start'); };
+    worker.onmessage = (event: { data: Report }) => {
+      if (this.worker === worker) this.hear(event.data);
+    };
+    worker.onerror = (event) => {
+      if (this.worker === worker) this.end(event.message || 'its worker did not start');
+    };
     URL.revokeObjectURL(url);
     const wasm = this.wasm.slice().buffer as ArrayBuffer;
-    this.send({ id: 0, order: 'start', wasm }, [wasm]).then(answer => {
+    this.send({ id: 0, order: 'start', wasm }, [wasm]).then((answer) => {
       const made = (answer as { protocol?: number }).protocol;
-      if (made !== ProtocolVersion && this.worker === worker) this.end(`it answers version ${made ?? 0} of a page's questions, and this page asks version ${ProtocolVersion}`);
-    }, () => undefined);   // who asked hears of it
+      if (made !== ProtocolVersion && this.worker === worker) {
+        this.end(`it answers version ${made ?? 0} of a page's questions, and this page asks version ${ProtocolVersion}`);
+      }
+    }, () => undefined); // who asked hears of it
   }
 
   private hear(report: Report): void {

@@ -32,7 +32,7 @@ export function fill(element: Element, ...children: Child[]): void {
   add(element, ...children);
 }
 
-export const longest_text = 4000;   // characters of one string that are ever put into the page
+export const longest_text = 4000; // characters of one string that are ever put into the page
 
 /** Shortened in its middle: of a name, the end tells as much as the start. */
 export function shorten(text: string, length = 80): string {
@@ -41,11 +41,12 @@ export function shorten(text: string, length = 80): string {
   return text.slice(0, length - 1 - tail) + '…' + text.slice(text.length - tail);
 }
 
+// deno-lint-ignore no-control-regex -- they are what is looked for
 const marks = /[\u0000-\u0008\u000b-\u001f\u007f\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]/g;
 
 /** Marks that would turn around or hide the text around them are shown as their numbers. */
 export function visible(text: string): string {
-  return text.replace(marks, c => '⟨' + c.charCodeAt(0).toString(16).padStart(4, '0') + '⟩');
+  return text.replace(marks, (c) => '⟨' + c.charCodeAt(0).toString(16).padStart(4, '0') + '⟩');
 }
 
 /** A foreign string: isolated in its direction, its marks visible, shortened, the whole of it (to a limit) as title. */
@@ -82,22 +83,27 @@ export function bytes(n: number): string {
   if (!isFinite(n)) return '—';
   const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
   let at = 0;
-  while (n >= 1024 && at + 1 < units.length) { n /= 1024; at++; }
+  while (n >= 1024 && at + 1 < units.length) {
+    n /= 1024;
+    at++;
+  }
   return (at && n < 100 ? n.toFixed(1) : Math.round(n)) + ' ' + units[at];
 }
 
 export function seconds(n: number | null): string {
   if (n === null || !isFinite(n)) return '—';
   if (n === 0) return '0';
-  for (const [unit, name] of [[1, 's'], [1e-3, 'ms'], [1e-6, 'µs'], [1e-9, 'ns'], [1e-12, 'ps']] as [number, string][])
+  for (const [unit, name] of [[1, 's'], [1e-3, 'ms'], [1e-6, 'µs'], [1e-9, 'ns'], [1e-12, 'ps']] as [number, string][]) {
     if (Math.abs(n) >= unit) return (n / unit).toPrecision(3) + ' ' + name;
+  }
   return n.toExponential(1) + ' s';
 }
 
 export function amount(n: number): string {
   if (!isFinite(n)) return '—';
-  for (const [unit, name] of [[1e15, 'P'], [1e12, 'T'], [1e9, 'G'], [1e6, 'M'], [1e3, 'k']] as [number, string][])
+  for (const [unit, name] of [[1e15, 'P'], [1e12, 'T'], [1e9, 'G'], [1e6, 'M'], [1e3, 'k']] as [number, string][]) {
     if (Math.abs(n) >= unit) return (n / unit).toPrecision(3) + ' ' + name;
+  }
   return String(Math.round(n * 100) / 100);
 }
 

@@ -1,7 +1,7 @@
 // What emscripten writes beside the module (build/engine/glue.js): its loader, and the exports of wasm_main.cc.
 declare module 'hlo-engine-glue' {
   export interface EngineModule {
-    HEAPU8: Uint8Array;   // another one whenever the memory has grown
+    HEAPU8: Uint8Array; // another one whenever the memory has grown
     _hlo_allocate(bytes: number): number;
     _hlo_put(name: number, nameSize: number, bytes: number, size: number): void;
     _hlo_ask(question: number, size: number): void;

@@ -8,11 +8,17 @@ import { carried_files, File_, from_base64 } from './unpack';
 import { Course } from './lessons/view';
 
 function about(files: File_[]): PageJson {
-  const file = files.find(one => one.name === 'page.json');
+  const file = files.find((one) => one.name === 'page.json');
   const said = file ? JSON.parse(new TextDecoder().decode(file.bytes)) as Partial<PageJson> : {};
   const engine = said.engine === 'server' || said.engine === 'none' ? said.engine : 'inside';
-  return { version: 1, title: String(said.title ?? ''), engine, notices: Array.isArray(said.notices) ? said.notices.map(String) : [],
-    ...(said.lesson !== undefined ? { lesson: String(said.lesson) } : {}), engine_older: said.engine_older === true };
+  return {
+    version: 1,
+    title: String(said.title ?? ''),
+    engine,
+    notices: Array.isArray(said.notices) ? said.notices.map(String) : [],
+    ...(said.lesson !== undefined ? { lesson: String(said.lesson) } : {}),
+    engine_older: said.engine_older === true,
+  };
 }
 
 /** The lessons that the page carries; null where it carries none. */
@@ -31,9 +37,13 @@ async function begin(root: HTMLElement): Promise<App> {
   let shown: App | null = null;
   // The engine is compiled in its worker while the data are unpacked here.
   let early: Engine | null = text_of('hlo-engine') ? connectWorker(await from_base64(text_of('hlo-engine')), text_of('hlo-worker'), ended) : null;
-  early?.modules().catch(() => undefined);   // said again by the first real question
+  early?.modules().catch(() => undefined); // said again by the first real question
   let files: File_[] = [], fault: unknown = null;
-  try { if (text) files = await carried_files(text); } catch (error) { fault = error; }
+  try {
+    if (text) files = await carried_files(text);
+  } catch (error) {
+    fault = error;
+  }
   const said = about(files);
   const start = async (): Promise<Engine> => {
     if (said.engine === 'server') return served();
@@ -43,7 +53,7 @@ async function begin(root: HTMLElement): Promise<App> {
     return ready ?? connectWorker(await from_base64(text_of('hlo-engine')), text_of('hlo-worker'), ended);
   };
   const load = async (engine: Engine) => {
-    const inside = files.filter(file => file.name !== 'page.json' && !file.name.startsWith('lessons/'));
+    const inside = files.filter((file) => file.name !== 'page.json' && !file.name.startsWith('lessons/'));
     if (said.engine === 'inside' && inside.length) await engine.open(inside);
     return engine;
   };
@@ -52,12 +62,21 @@ async function begin(root: HTMLElement): Promise<App> {
   app.mount(root);
   if (said.engine_older) app.engine_older();
   for (const notice of said.notices.slice(0, 20)) app.notice({ kind: 'note', message: notice });
-  if (said.engine === 'none') app.notice({ kind: 'note', message: 'This page was made without the engine: it shows what was recorded; it cannot search, run or change anything.', hint: how_to_get_it });
+  if (said.engine === 'none') {
+    app.notice({
+      kind: 'note',
+      message: 'This page was made without the engine: it shows what was recorded; it cannot search, run or change anything.',
+      hint: how_to_get_it,
+    });
+  }
   if (fault) app.notice({ kind: 'error', message: `What this page carries cannot be read: it ${String((fault as Error).message ?? fault)}.` });
   try {
     await load(engine);
     await app.begin();
-  } catch (error) { app.failed(error); await app.begin().catch(again => app.failed(again)); }
+  } catch (error) {
+    app.failed(error);
+    await app.begin().catch((again) => app.failed(again));
+  }
   performance.measure('hlo:open', 'hlo:open:from');
   return app;
 }
@@ -66,5 +85,7 @@ const root = document.getElementById('app');
 if (root) {
   const started = begin(root);
   (window as unknown as { hloReplay: unknown }).hloReplay = script_interface(started);
-  started.catch(error => { root.textContent = `This page could not begin: ${String(error?.message ?? error)}`; });
+  started.catch((error) => {
+    root.textContent = `This page could not begin: ${String(error?.message ?? error)}`;
+  });
 }

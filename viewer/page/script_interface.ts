@@ -14,7 +14,7 @@ export function script_interface(started: Promise<App>): Record<string, unknown>
       const app = await started, module = app.session.place.at.module, rows = await app.session.rows(module);
       const stages: { stage: number; number: number | null; pipeline: string; pass: string; changed: boolean }[] = [];
       for (let stage = 0; stage < (app.session.info(module)?.states ?? 0); stage++) {
-        const made = rows.filter(row => row.state === stage && row.kind !== 'pipeline-start'), row = made.find(one => one.changed) ?? made[0];
+        const made = rows.filter((row) => row.state === stage && row.kind !== 'pipeline-start'), row = made.find((one) => one.changed) ?? made[0];
         stages.push({ stage, number: row?.number ?? null, pipeline: row?.pipeline ?? '', pass: row?.pass ?? '', changed: row?.changed ?? false });
       }
       return stages;
@@ -24,14 +24,41 @@ export function script_interface(started: Promise<App>): Record<string, unknown>
       if (!Number.isInteger(stage) || stage < 0 || stage >= states) throw new Error(`no stage ${stage}: there are ${states}`);
       await app.go({ at: { module: app.session.place.at.module, state: stage }, against: null });
     },
-    search: async (text: string) => { const app = await started; app.search_box.value = text; await app.search(text); return app.searching.hits.map(hit => hit.name); },
-    select: async (name: string) => { const app = await started; await app.select(await by_name(app, name), name.replace(/^%/, '')); },
-    expand: async (name: string) => { const app = await started; if (app.session.place.view !== 'graph') await app.go({ view: 'graph' }); await app.graph.expand(name); },
+    search: async (text: string) => {
+      const app = await started;
+      app.search_box.value = text;
+      await app.search(text);
+      return app.searching.hits.map((hit) => hit.name);
+    },
+    select: async (name: string) => {
+      const app = await started;
+      await app.select(await by_name(app, name), name.replace(/^%/, ''));
+    },
+    expand: async (name: string) => {
+      const app = await started;
+      if (app.session.place.view !== 'graph') await app.go({ view: 'graph' });
+      await app.graph.expand(name);
+    },
     state: async () => {
       const app = await started, place = app.session.place, drawing = app.graph.canvas.scene?.drawing;
-      return { module: place.at.module, stage: place.at.state, view: place.view, op: place.name, query: place.query, against: place.against, boxes: drawing?.boxes.key.length ?? 0,
-        edges: drawing?.edges.from.length ?? 0, folded: drawing?.folded ?? 0, camera: { ...app.graph.canvas.camera }, frames: app.graph.canvas.frames, theme: document.documentElement.dataset.theme };
+      return {
+        module: place.at.module,
+        stage: place.at.state,
+        view: place.view,
+        op: place.name,
+        query: place.query,
+        against: place.against,
+        boxes: drawing?.boxes.key.length ?? 0,
+        edges: drawing?.edges.from.length ?? 0,
+        folded: drawing?.folded ?? 0,
+        camera: { ...app.graph.canvas.camera },
+        frames: app.graph.canvas.frames,
+        theme: document.documentElement.dataset.theme,
+      };
     },
-    run: async (passes: string[]) => { const app = await started; return app.bench.run_passes(passes); },
+    run: async (passes: string[]) => {
+      const app = await started;
+      return app.bench.run_passes(passes);
+    },
   };
 }

@@ -1,24 +1,44 @@
 // What the page shows, and how it goes from there to somewhere else: one place at a time, every place an address.
 import { Engine, Id, ModuleInfo, Row, StateRef } from './protocol';
 
-export const view_names = ['overview', 'graph', 'text', 'diff', 'rewrites', 'side', 'follow', 'search', 'fusion', 'memory',
-  'thunks', 'roofline', 'links', 'bench', 'lesson'] as const;
+export const view_names = [
+  'overview',
+  'graph',
+  'text',
+  'diff',
+  'rewrites',
+  'side',
+  'follow',
+  'search',
+  'fusion',
+  'memory',
+  'thunks',
+  'roofline',
+  'links',
+  'bench',
+  'lesson',
+] as const;
 export type ViewName = typeof view_names[number];
 
 export interface Place {
   at: StateRef;
   view: ViewName;
   op: Id | null;
-  name: string;             // of op, as the address tells it
-  open: string[] | null;    // groups that are open; null: what is best at first sight
-  all: boolean;             // everything is open
+  name: string; // of op, as the address tells it
+  open: string[] | null; // groups that are open; null: what is best at first sight
+  all: boolean; // everything is open
   against: StateRef | null; // the other one of diff and side by side; null: the state before
-  query: string;            // of the search; of a lesson that predicts, what was said so far
-  lesson: string;           // of the view `lesson`; '' lists them
-  step: number;             // of the lesson, from 1
+  query: string; // of the search; of a lesson that predicts, what was said so far
+  lesson: string; // of the view `lesson`; '' lists them
+  step: number; // of the lesson, from 1
 }
 
-export interface Notice { kind: 'error' | 'note'; message: string; hint?: string; action?: { label: string; run: () => void } }
+export interface Notice {
+  kind: 'error' | 'note';
+  message: string;
+  hint?: string;
+  action?: { label: string; run: () => void };
+}
 
 export function same_state(a: StateRef | null, b: StateRef | null): boolean {
   return a === b || (!!a && !!b && a.module === b.module && a.state === b.state);
@@ -43,11 +63,25 @@ export function to_hash(place: Place, label: (at: StateRef) => string): string {
 }
 
 /** Stages as `Session.number_of` writes them. */
-export interface Address { module: number; stage: string | null; op: string; view: ViewName | null; open: string[] | null; all: boolean;
-  against: { module: number; stage: string } | null; query: string; lesson: string | null; step: number }
+export interface Address {
+  module: number;
+  stage: string | null;
+  op: string;
+  view: ViewName | null;
+  open: string[] | null;
+  all: boolean;
+  against: { module: number; stage: string } | null;
+  query: string;
+  lesson: string | null;
+  step: number;
+}
 
 function decode(text: string): string {
-  try { return decodeURIComponent(text); } catch { return text; }
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
 }
 
 export function from_hash(hash: string): Address {
@@ -61,11 +95,16 @@ export function from_hash(hash: string): Address {
   const open = words.get('open');
   const lesson = words.get('lesson') ?? null, view = lesson !== null ? 'lesson' : words.get('view') as ViewName;
   return {
-    module: number(words.get('m')) ?? 0, stage: number(words.get('stage')) === null ? null : words.get('stage') as string, op: words.get('op') ?? '',
+    module: number(words.get('m')) ?? 0,
+    stage: number(words.get('stage')) === null ? null : words.get('stage') as string,
+    op: words.get('op') ?? '',
     view: view_names.includes(view) ? view : null,
-    open: open === undefined || open === '*' ? null : open.split(',').filter(k => k !== ''), all: open === '*',
-    against: other ? { module: Number(other[1]), stage: other[2] } : null, query: words.get(lesson !== null ? 'said' : 'q') ?? '',
-    lesson, step: number(words.get('step')) ?? 1,
+    open: open === undefined || open === '*' ? null : open.split(',').filter((k) => k !== ''),
+    all: open === '*',
+    against: other ? { module: Number(other[1]), stage: other[2] } : null,
+    query: words.get(lesson !== null ? 'said' : 'q') ?? '',
+    lesson,
+    step: number(words.get('step')) ?? 1,
   };
 }
 
@@ -75,22 +114,46 @@ class Kept {
   constructor(private limit: number) {}
   ask<T>(key: string, make: () => Promise<T>): Promise<T> {
     const known = this.answers.get(key) as Promise<T> | undefined;
-    if (known) { this.answers.delete(key); this.answers.set(key, known); return known; }
+    if (known) {
+      this.answers.delete(key);
+      this.answers.set(key, known);
+      return known;
+    }
     const made = make();
     this.answers.set(key, made);
-    made.catch(() => { if (this.answers.get(key) === made) this.answers.delete(key); });
+    made.catch(() => {
+      if (this.answers.get(key) === made) this.answers.delete(key);
+    });
     if (this.answers.size > this.limit) this.answers.delete(this.answers.keys().next().value as string);
     return made;
   }
-  clear(): void { this.answers.clear(); }
+  clear(): void {
+    this.answers.clear();
+  }
 }
 
-const keep: { [method: string]: number } = { drawing: 12, text: 60, op: 200, diff: 12, memory: 8, roofline: 8, thunks: 8, decisions: 8, rewrites: 20, follow: 2000, locate: 200, passes: 1 };
+const keep: { [method: string]: number } = {
+  drawing: 12,
+  text: 60,
+  op: 200,
+  diff: 12,
+  memory: 8,
+  roofline: 8,
+  summary: 12,
+  thunks: 8,
+  decisions: 8,
+  rewrites: 20,
+  follow: 2000,
+  locate: 200,
+  passes: 1,
+};
 
 /** The engine with its answers kept; methods and types stay the same. */
 export function keeping(engine: Engine): Engine & { forget(): void } {
   const stores = new Map<string, Kept>();
-  const forget = () => { for (const store of stores.values()) store.clear(); };
+  const forget = () => {
+    for (const store of stores.values()) store.clear();
+  };
   return new Proxy({} as Engine & { forget(): void }, {
     get(_, method: string) {
       if (method === 'forget') return forget;
@@ -110,8 +173,12 @@ export function keeping(engine: Engine): Engine & { forget(): void } {
 /** Of several rows that end with the state the one that made it. */
 function maker(rows: Row[], state: number): Row | null {
   let found: Row | null = null;
-  for (const row of rows)
-    if (row.state === state && row.kind !== 'pipeline-start' && (row.changed || !found)) { found = row; if (row.changed) break; }
+  for (const row of rows) {
+    if (row.state === state && row.kind !== 'pipeline-start' && (row.changed || !found)) {
+      found = row;
+      if (row.changed) break;
+    }
+  }
   return found;
 }
 
@@ -124,18 +191,25 @@ export class Session {
   private known_rows = new Map<number, Row[]>();
   private turn = 0;
 
-  constructor(engine: Engine, public can_do: boolean) { this.engine = keeping(engine); }
+  constructor(engine: Engine, public can_do: boolean) {
+    this.engine = keeping(engine);
+  }
 
   async load(): Promise<void> {
     this.modules = (await this.engine.modules()).modules;
     this.known_rows.clear();
   }
 
-  info(module = this.place.at.module): ModuleInfo | undefined { return this.modules.find(m => m.module === module); }
+  info(module = this.place.at.module): ModuleInfo | undefined {
+    return this.modules.find((m) => m.module === module);
+  }
 
   /** A state of a module, its last one where none is named. Of a run's many modules the stages are read only now. */
   async in_module(module: number, state: number | null): Promise<StateRef> {
-    if (!this.info(module)?.states) { await this.rows(module); await this.load(); }
+    if (!this.info(module)?.states) {
+      await this.rows(module);
+      await this.load();
+    }
     const last = Math.max(0, (this.info(module)?.states ?? 1) - 1);
     return { module, state: Math.min(state ?? last, last) };
   }
@@ -150,7 +224,7 @@ export class Session {
 
   /** The modules of these states of which no rows are here yet. */
   without_rows(states: (StateRef | null)[]): number[] {
-    return [...new Set(states.flatMap(at => at && !this.known_rows.has(at.module) ? [at.module] : []))];
+    return [...new Set(states.flatMap((at) => at && !this.known_rows.has(at.module) ? [at.module] : []))];
   }
 
   /** The number of the stage as the files and the command line have it, of four digits at least: `0041`; its place among
@@ -177,8 +251,12 @@ export class Session {
   }
 
   /** A new place is shown; what is still under way for an older one asks `fresh` and stops. */
-  begin(): number { return ++this.turn; }
-  fresh(turn: number): boolean { return turn === this.turn; }
+  begin(): number {
+    return ++this.turn;
+  }
+  fresh(turn: number): boolean {
+    return turn === this.turn;
+  }
 
   /** What the state is compared with: the one asked for, or the one before. */
   base(place = this.place): StateRef | null {
@@ -194,9 +272,9 @@ export class Session {
   /** An instruction by its name in a state; null where none has exactly that name. */
   async by_name(at: StateRef, name: string): Promise<Id | null> {
     const wanted = name.replace(/^%/, ''), query = `name:"${wanted.replace(/"/g, '')}"`;
-    for (let limit = 2000; ; limit = 1_000_000) {   // names that hold this one may be many
+    for (let limit = 2000;; limit = 1_000_000) { // names that hold this one may be many
       const { hits, total } = await this.engine.search({ at, query, limit });
-      const hit = hits.find(one => one.name.replace(/^%/, '') === wanted);
+      const hit = hits.find((one) => one.name.replace(/^%/, '') === wanted);
       if (hit) return hit.id;
       if (total <= hits.length || limit > 2000) return null;
     }

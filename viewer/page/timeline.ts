@@ -5,7 +5,14 @@ import { Host } from './host';
 import { Place } from './session';
 import { virtual_list, VirtualList } from './virtual';
 
-interface Line { row: Row; depth: number; heading: boolean; text: string; changed: number; state: number | null }
+interface Line {
+  row: Row;
+  depth: number;
+  heading: boolean;
+  text: string;
+  changed: number;
+  state: number | null;
+}
 
 export class Timeline {
   readonly element: HTMLElement;
@@ -17,24 +24,45 @@ export class Timeline {
   private current = -1;
   private module = -1;
   private summary = h('span', { class: 'faint' });
-  private find = button('Find the fault', () => { void this.host.find_fault(); }, { class: 'find-fault', title: 'Runs all stages on the same inputs: which pass, and which operation, changed what the module computes', hidden: true });
+  private find = button('Find the fault', () => {
+    void this.host.find_fault();
+  }, { class: 'find-fault', title: 'Runs all stages on the same inputs: which pass, and which operation, changed what the module computes', hidden: true });
 
   constructor(private host: Host) {
-    this.list = virtual_list(24, index => this.line(index), { class: 'virtual', role: 'listbox', 'aria-label': 'Passes; enter shows the stage behind one' });
-    const only = h('input', { type: 'checkbox', id: 'only-changed', checked: true, onchange: () => { this.only_changed = only.checked; this.refilter(); } });
-    this.element = h('nav', { class: 'timeline', 'aria-label': 'Passes' },
+    this.list = virtual_list(24, (index) => this.line(index), { class: 'virtual', role: 'listbox', 'aria-label': 'Passes; enter shows the stage behind one' });
+    const only = h('input', {
+      type: 'checkbox',
+      id: 'only-changed',
+      checked: true,
+      onchange: () => {
+        this.only_changed = only.checked;
+        this.refilter();
+      },
+    });
+    this.element = h(
+      'nav',
+      { class: 'timeline', 'aria-label': 'Passes' },
       h('div', { class: 'pane-head' }, h('b', null, 'Passes'), h('label', { for: 'only-changed' }, only, ' only what changed')),
-      h('div', { class: 'summary' }, this.summary, h('span', { class: 'spring' }), this.find), this.list.element);
-    this.list.element.addEventListener('keydown', event => {
+      h('div', { class: 'summary' }, this.summary, h('span', { class: 'spring' }), this.find),
+      this.list.element,
+    );
+    this.list.element.addEventListener('keydown', (event) => {
       const step = event.key === 'ArrowDown' ? 1 : event.key === 'ArrowUp' ? -1 : 0;
       if (!step) return;
-      event.preventDefault(); event.stopPropagation();
-      for (let i = this.current_line() + step; i >= 0 && i < this.lines.length; i += step)
-        if (!this.lines[i].heading && this.lines[i].state !== null) { this.pick(this.lines[i]); return; }
+      event.preventDefault();
+      event.stopPropagation();
+      for (let i = this.current_line() + step; i >= 0 && i < this.lines.length; i += step) {
+        if (!this.lines[i].heading && this.lines[i].state !== null) {
+          this.pick(this.lines[i]);
+          return;
+        }
+      }
     });
   }
 
-  private current_line(): number { return this.lines.findIndex(line => !line.heading && line.state === this.current); }
+  private current_line(): number {
+    return this.lines.findIndex((line) => !line.heading && line.state === this.current);
+  }
 
   async show(place: Place): Promise<void> {
     const info = this.host.session.info(place.at.module);
@@ -43,7 +71,7 @@ export class Timeline {
       const rows = await this.host.session.rows(place.at.module);
       if (this.module !== place.at.module) return;
       this.all = lines_of(rows);
-      const passes = rows.filter(row => row.kind === 'pass'), changed = passes.filter(row => row.changed).length;
+      const passes = rows.filter((row) => row.kind === 'pass'), changed = passes.filter((row) => row.changed).length;
       const time = rows.reduce((sum, row) => sum + (row.kind === 'pipeline-start' ? 0 : row.microseconds ?? 0), 0);
       this.summary.textContent = `${passes.length} passes · ${changed} changed it${time ? ` · ${seconds(time / 1e6)}` : ''}`;
       this.find.hidden = !this.host.session.can_do || (info?.states ?? 0) < 2;
@@ -58,10 +86,10 @@ export class Timeline {
 
   private refilter(): void {
     const hidden: string[] = [];
-    this.lines = this.all.filter(line => {
+    this.lines = this.all.filter((line) => {
       const path = line.row.pipeline;
-      if (!line.heading && hidden.some(fold => path === fold || path.startsWith(fold + '/'))) return false;
-      if (line.heading && hidden.some(fold => path.startsWith(fold + '/'))) return false;
+      if (!line.heading && hidden.some((fold) => path === fold || path.startsWith(fold + '/'))) return false;
+      if (line.heading && hidden.some((fold) => path.startsWith(fold + '/'))) return false;
       if (line.heading && this.folded.has(path)) hidden.push(path);
       if (!this.only_changed) return true;
       return line.heading ? line.changed > 0 : line.row.changed || line.row.kind === 'input' || line.row.kind === 'result';
@@ -76,18 +104,51 @@ export class Timeline {
     indent.style.width = `${Math.min(line.depth, 8) * 12}px`;
     if (line.heading) {
       const folded = this.folded.has(row.pipeline);
-      return h('div', { class: 'pass heading', role: 'option', 'aria-expanded': String(!folded), onclick: () => { if (folded) this.folded.delete(row.pipeline); else this.folded.add(row.pipeline); this.refilter(); } },
-        indent, h('span', { class: 'fold', 'aria-hidden': 'true' }, folded ? '▸' : '▾'), foreign(line.text, 48), h('span', { class: 'spring' }), line.changed ? h('span', { class: 'count' }, line.changed) : null);
+      return h(
+        'div',
+        {
+          class: 'pass heading',
+          role: 'option',
+          'aria-label': `${line.text}, ${folded ? 'folded' : 'open'}, ${line.changed} changed`,
+          onclick: () => {
+            if (folded) this.folded.delete(row.pipeline);
+            else this.folded.add(row.pipeline);
+            this.refilter();
+          },
+        },
+        indent,
+        h('span', { class: 'fold', 'aria-hidden': 'true' }, folded ? '▸' : '▾'),
+        foreign(line.text, 48),
+        h('span', { class: 'spring' }),
+        line.changed ? h('span', { class: 'count' }, line.changed) : null,
+      );
     }
     const here = line.state === this.current;
     const kind = row.disabled ? 'off' : !row.implemented ? 'foreign' : '';
     const delta = row.after - row.before;
-    return h('div', { class: `pass ${row.changed ? 'changed' : 'idle'} ${kind}` + (here ? ' here' : ''), role: 'option', 'aria-selected': String(here),
-      title: `${row.name || row.pass}: +${row.added} −${row.removed} ~${row.modified}` + (row.rewrites ? `, ${row.rewrites} rewrites` : '') + (row.microseconds !== null ? `, ${seconds(row.microseconds / 1e6)}` : ''),
-      onclick: () => this.pick(line) },
-      indent, h('span', { class: 'number' }, row.number !== null ? String(row.number).padStart(4, '0') : line.state ?? ''), foreign(line.text, 44), h('span', { class: 'spring' }),
-      row.changed ? h('span', { class: 'delta' + (delta < 0 ? ' less' : delta > 0 ? ' more' : '') }, delta > 0 ? `+${delta}` : delta < 0 ? `−${-delta}` : `~${row.modified || row.added}`) : null,
-      h('span', { class: 'time' }, row.microseconds !== null && row.microseconds >= 100 ? seconds(row.microseconds / 1e6) : ''));
+    return h(
+      'div',
+      {
+        class: `pass ${row.changed ? 'changed' : 'idle'} ${kind}` + (here ? ' here' : ''),
+        role: 'option',
+        'aria-selected': String(here),
+        title: `${row.name || row.pass}: +${row.added} −${row.removed} ~${row.modified}` + (row.rewrites ? `, ${row.rewrites} rewrites` : '') +
+          (row.microseconds !== null ? `, ${seconds(row.microseconds / 1e6)}` : ''),
+        onclick: () => this.pick(line),
+      },
+      indent,
+      h('span', { class: 'number' }, row.number !== null ? String(row.number).padStart(4, '0') : line.state ?? ''),
+      foreign(line.text, 44),
+      h('span', { class: 'spring' }),
+      row.changed
+        ? h(
+          'span',
+          { class: 'delta' + (delta < 0 ? ' less' : delta > 0 ? ' more' : '') },
+          delta > 0 ? `+${delta}` : delta < 0 ? `−${-delta}` : `~${row.modified || row.added}`,
+        )
+        : null,
+      h('span', { class: 'time' }, row.microseconds !== null && row.microseconds >= 100 ? seconds(row.microseconds / 1e6) : ''),
+    );
   }
 
   private pick(line: Line): void {
@@ -116,9 +177,20 @@ function lines_of(rows: Row[]): Line[] {
     }
     path = row.pipeline;
     if (row.kind === 'pipeline-start') continue;
-    lines.push({ row, depth, heading: false, text: row.kind === 'input' ? 'input' : row.kind === 'result' ? row.name || 'result' : row.pass || row.name, changed: 0, state });
-    if (row.changed)
-      for (let k = 1, parts = row.pipeline.split('/'); k <= parts.length; k++) { const head = heads.get(parts.slice(0, k).join('/')); if (head) head.changed++; }
+    lines.push({
+      row,
+      depth,
+      heading: false,
+      text: row.kind === 'input' ? 'input' : row.kind === 'result' ? row.name || 'result' : row.pass || row.name,
+      changed: 0,
+      state,
+    });
+    if (row.changed) {
+      for (let k = 1, parts = row.pipeline.split('/'); k <= parts.length; k++) {
+        const head = heads.get(parts.slice(0, k).join('/'));
+        if (head) head.changed++;
+      }
+    }
   }
   return lines;
 }
@@ -138,14 +210,33 @@ export class ScrubBar {
 
   constructor(private host: Host) {
     this.play_button = h('button', { type: 'button', title: 'Play (space)', 'aria-label': 'Play', onclick: () => this.play() }, '▶');
-    const step = (by: number, text: string, tells: string) => h('button', { type: 'button', title: tells, 'aria-label': tells, onclick: () => { void this.step(by); } }, text);
-    this.element = h('footer', { class: 'scrub', 'aria-label': 'Stages' }, step(-1, '◀', 'Stage before (←)'), this.play_button, step(1, '▶▏', 'Next stage (→)'), this.canvas, this.label);
+    const step = (by: number, text: string, tells: string) =>
+      h('button', {
+        type: 'button',
+        title: tells,
+        'aria-label': tells,
+        onclick: () => {
+          void this.step(by);
+        },
+      }, text);
+    this.element = h(
+      'footer',
+      { class: 'scrub', 'aria-label': 'Stages' },
+      step(-1, '◀', 'Stage before (←)'),
+      this.play_button,
+      step(1, '▶▏', 'Next stage (→)'),
+      this.canvas,
+      this.label,
+    );
     const jump = (event: PointerEvent) => {
       if (!(event.buttons & 1) || !this.states) return;
       const box = this.canvas.getBoundingClientRect();
       this.scrub(Math.min(this.states - 1, Math.max(0, Math.floor((event.clientX - box.left) / box.width * this.states))));
     };
-    this.canvas.addEventListener('pointerdown', event => { this.canvas.setPointerCapture(event.pointerId); jump(event); });
+    this.canvas.addEventListener('pointerdown', (event) => {
+      this.canvas.setPointerCapture(event.pointerId);
+      jump(event);
+    });
     this.canvas.addEventListener('pointermove', jump);
     new ResizeObserver(() => this.paint()).observe(this.canvas);
   }
@@ -156,21 +247,35 @@ export class ScrubBar {
     this.states = info?.states ?? 0;
     this.rows = new Array<Row | null>(this.states).fill(null);
     const much = (row: Row | null) => row ? Number(row.changed) + row.added + row.removed + row.modified : -1;
-    for (const row of rows) if (row.state !== null && row.kind !== 'pipeline-start' && row.state < this.states && much(row) > much(this.rows[row.state])) this.rows[row.state] = row;
+    for (const row of rows) {
+      if (row.state !== null && row.kind !== 'pipeline-start' && row.state < this.states && much(row) > much(this.rows[row.state])) {
+        this.rows[row.state] = row;
+      }
+    }
     this.at = place.at.state;
     const row = this.rows[this.at];
-    this.canvas.setAttribute('aria-valuemin', '0'); this.canvas.setAttribute('aria-valuemax', String(Math.max(0, this.states - 1)));
+    this.canvas.setAttribute('aria-valuemin', '0');
+    this.canvas.setAttribute('aria-valuemax', String(Math.max(0, this.states - 1)));
     this.canvas.setAttribute('aria-valuenow', String(this.at));
-    this.canvas.setAttribute('aria-valuetext', `${this.host.session.stage_words({ module: this.host.session.place.at.module, state: this.at })}: ${row?.pass || row?.kind || ''}`);
-    fill(this.label, `${this.at} / ${Math.max(0, this.states - 1)} `, row ? foreign(row.pass || row.name || row.kind, 40, 'strong') : '',
-      row && row.kind === 'pass' ? h('span', { class: 'faint' }, ` +${row.added} −${row.removed} ~${row.modified}`) : '');
+    this.canvas.setAttribute(
+      'aria-valuetext',
+      `${this.host.session.stage_words({ module: this.host.session.place.at.module, state: this.at })}: ${row?.pass || row?.kind || ''}`,
+    );
+    fill(
+      this.label,
+      row && row.number !== null ? `${this.host.session.number_of({ module: place.at.module, state: this.at })} ` : '',
+      h('span', { class: 'faint' }, `${this.at + 1} of ${this.states} `),
+      row ? foreign(row.pass || row.name || row.kind, 40, 'strong') : '',
+      row && row.kind === 'pass' ? h('span', { class: 'faint' }, ` +${row.added} −${row.removed} ~${row.modified}`) : '',
+    );
     this.paint();
   }
 
   paint(): void {
     const ratio = window.devicePixelRatio || 1, box = this.canvas.getBoundingClientRect();
     if (box.width < 4) return;
-    this.canvas.width = Math.round(box.width * ratio); this.canvas.height = Math.round(box.height * ratio);
+    this.canvas.width = Math.round(box.width * ratio);
+    this.canvas.height = Math.round(box.height * ratio);
     const c = this.canvas.getContext('2d') as CanvasRenderingContext2D, style = getComputedStyle(this.canvas);
     c.scale(ratio, ratio);
     const one = box.width / Math.max(1, this.states);
@@ -195,7 +300,10 @@ export class ScrubBar {
         await this.host.go({ at: { module: this.host.session.place.at.module, state: to }, against: null }, 'replace');
       }
       this.busy = false;
-    })().catch(error => { this.busy = false; this.host.failed(error); });
+    })().catch((error) => {
+      this.busy = false;
+      this.host.failed(error);
+    });
   }
 
   async step(by: number): Promise<boolean> {
@@ -206,11 +314,22 @@ export class ScrubBar {
   }
 
   play(): void {
-    if (this.timer) { clearTimeout(this.timer); this.timer = 0; this.play_button.textContent = '▶'; return; }
+    if (this.timer) {
+      clearTimeout(this.timer);
+      this.timer = 0;
+      this.play_button.textContent = '▶';
+      return;
+    }
     this.play_button.textContent = '❚❚';
     const next = () => {
       this.timer = window.setTimeout(() => {
-        this.step(1).then(more => { if (more && this.timer) next(); else if (this.timer) this.play(); }, error => { this.play(); this.host.failed(error); });
+        this.step(1).then((more) => {
+          if (more && this.timer) next();
+          else if (this.timer) this.play();
+        }, (error) => {
+          this.play();
+          this.host.failed(error);
+        });
       }, 450);
     };
     next();

@@ -1,6 +1,9 @@
 // What is dropped on the page, unpacked in the page: folders, .tar, .tar.gz, .zip, .gz, single modules. Sizes and numbers
 // are limited before memory is asked for: a small archive may unpack to anything.
-export interface File_ { name: string; bytes: Uint8Array }
+export interface File_ {
+  name: string;
+  bytes: Uint8Array;
+}
 
 export const limits = { files: 20000, bytes: 1_500_000_000 };
 
@@ -21,7 +24,7 @@ class Budget {
 async function inflate(packed: Uint8Array, format: 'gzip' | 'deflate-raw', budget: Budget, expected = 0): Promise<Uint8Array> {
   const stream = new DecompressionStream(format);
   const writer = stream.writable.getWriter();
-  writer.write(packed).catch(() => undefined);   // the reader tells of a fault
+  writer.write(packed).catch(() => undefined); // the reader tells of a fault
   writer.close().catch(() => undefined);
   const parts: Uint8Array[] = [];
   let size = 0;
@@ -43,7 +46,10 @@ async function inflate(packed: Uint8Array, format: 'gzip' | 'deflate-raw', budge
   if (parts.length === 1) return parts[0];
   const whole = new Uint8Array(size);
   let at = 0;
-  for (const part of parts) { whole.set(part, at); at += part.length; }
+  for (const part of parts) {
+    whole.set(part, at);
+    at += part.length;
+  }
   return whole;
 }
 
@@ -56,7 +62,7 @@ function field(header: Uint8Array, from: number, length: number): string {
 }
 
 function octal(header: Uint8Array, from: number, length: number): number {
-  if (header[from] & 0x80) {   // GNU: big numbers in base 256
+  if (header[from] & 0x80) { // GNU: big numbers in base 256
     let n = header[from] & 0x7f;
     for (let i = 1; i < length; i++) n = n * 256 + header[from + i];
     return n;
@@ -68,7 +74,7 @@ function octal(header: Uint8Array, from: number, length: number): number {
 
 /** A name stays inside of its folder: no root, no `..`, no drive. */
 function inside(name: string): string {
-  return name.replace(/\\/g, '/').split('/').filter(part => part && part !== '.' && part !== '..').join('/');
+  return name.replace(/\\/g, '/').split('/').filter((part) => part && part !== '.' && part !== '..').join('/');
 }
 
 export function untar(archive: Uint8Array, budget = new Budget()): File_[] {
@@ -76,7 +82,7 @@ export function untar(archive: Uint8Array, budget = new Budget()): File_[] {
   let long_name = '';
   for (let at = 0; at + 512 <= archive.length;) {
     const header = archive.subarray(at, at + 512);
-    if (header.every(b => b === 0)) break;
+    if (header.every((b) => b === 0)) break;
     let sum = 0;
     for (let i = 0; i < 512; i++) sum += i >= 148 && i < 156 ? 32 : header[i];
     if (octal(header, 148, 8) !== sum) throw new UnpackError('is damaged: a tar header does not add up');
@@ -84,7 +90,10 @@ export function untar(archive: Uint8Array, budget = new Budget()): File_[] {
     if (!(size <= archive.length - at - 512)) throw new UnpackError('is damaged: it ends in the middle of a file');
     const data = archive.subarray(at + 512, at + 512 + size);
     at += 512 + Math.ceil(size / 512) * 512;
-    if (kind === 'L') { long_name = field(data, 0, data.length); continue; }
+    if (kind === 'L') {
+      long_name = field(data, 0, data.length);
+      continue;
+    }
     if (kind === 'x') {
       const path = utf8.decode(data).match(/(?:^|\n)\d+ path=([^\n]*)\n/);
       if (path) long_name = path[1];
@@ -120,7 +129,9 @@ async function unzip(archive: Uint8Array, budget: Budget): Promise<File_[]> {
     at += 46 + name_length + view.getUint16(at + 30, true) + view.getUint16(at + 32, true);
     if (folder || !name) continue;
     if (flags & 1) throw new UnpackError('is encrypted');
-    if (place + 30 > archive.length || view.getUint32(place, true) !== 0x04034b50) throw new UnpackError('is damaged: a file of its zip directory is not there');
+    if (place + 30 > archive.length || view.getUint32(place, true) !== 0x04034b50) {
+      throw new UnpackError('is damaged: a file of its zip directory is not there');
+    }
     const start = place + 30 + view.getUint16(place + 26, true) + view.getUint16(place + 28, true);
     if (start + packed > archive.length) throw new UnpackError('is damaged: it ends in the middle of a file');
     budget.file();
@@ -144,7 +155,7 @@ export async function unpack(name: string, content: Uint8Array, budget = new Bud
 
 /** The bytes behind base64. */
 export function plain_bytes(text: string): Uint8Array {
-  const letters = atob(text), bytes = new Uint8Array(letters.length);   // blanks in it are no fault
+  const letters = atob(text), bytes = new Uint8Array(letters.length); // blanks in it are no fault
   for (let i = 0; i < letters.length; i++) bytes[i] = letters.charCodeAt(i);
   return bytes;
 }
@@ -160,9 +171,13 @@ export async function carried_files(text: string): Promise<File_[]> {
   return untar(await from_base64(text, budget), budget);
 }
 
-interface Entry { isFile: boolean; isDirectory: boolean; fullPath: string;
+interface Entry {
+  isFile: boolean;
+  isDirectory: boolean;
+  fullPath: string;
   file(yes: (file: File) => void, no: (error: unknown) => void): void;
-  createReader(): { readEntries(yes: (entries: Entry[]) => void, no: (error: unknown) => void): void } }
+  createReader(): { readEntries(yes: (entries: Entry[]) => void, no: (error: unknown) => void): void };
+}
 
 async function walk(entry: Entry, found: { name: string; file: File }[]): Promise<void> {
   if (found.length > limits.files) throw new UnpackError(`holds more than ${limits.files.toLocaleString('en')} files`);
@@ -195,12 +210,15 @@ export async function dropped(data: DataTransfer): Promise<File_[]> {
   for (const item of Array.from(data.items)) {
     const entry = (item as unknown as { webkitGetAsEntry?: () => Entry | null }).webkitGetAsEntry?.();
     if (entry) entries.push(entry);
-    else { const file = item.kind === 'file' ? item.getAsFile() : null; if (file) found.push({ name: file.name, file }); }
+    else {
+      const file = item.kind === 'file' ? item.getAsFile() : null;
+      if (file) found.push({ name: file.name, file });
+    }
   }
   for (const entry of entries) await walk(entry, found);
   return read_all(found);
 }
 
 export function chosen(list: FileList): Promise<File_[]> {
-  return read_all(Array.from(list).map(file => ({ name: (file as { webkitRelativePath?: string }).webkitRelativePath || file.name, file })));
+  return read_all(Array.from(list).map((file) => ({ name: (file as { webkitRelativePath?: string }).webkitRelativePath || file.name, file })));
 }

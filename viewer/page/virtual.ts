@@ -19,7 +19,7 @@ export function virtual_list(row_height: number, make: (index: number) => HTMLEl
   const inner = h('div', { class: 'virtual-inner' });
   const element = h('div', { class: 'virtual', tabIndex: 0, ...props }, inner);
   let count = 0, asked = false, pressed = false, stale = false;
-  const rows = new Map<number, HTMLElement>();   // those in sight, by index
+  const rows = new Map<number, HTMLElement>(); // those in sight, by index
   const full = () => count * row_height;
   const height = () => Math.min(full(), tallest);
   const offset = () => {
@@ -31,7 +31,12 @@ export function virtual_list(row_height: number, make: (index: number) => HTMLEl
     const top = full() > tallest ? offset() : element.scrollTop;
     const first = Math.max(0, Math.floor(top / row_height) - 6);
     const last = Math.min(count, Math.ceil((top + element.clientHeight) / row_height) + 6);
-    for (const [i, row] of rows) if (i < first || i >= last) { row.remove(); rows.delete(i); }
+    for (const [i, row] of rows) {
+      if (i < first || i >= last) {
+        row.remove();
+        rows.delete(i);
+      }
+    }
     let after: HTMLElement | null = null;
     for (let i = first; i < last; i++) {
       let row = rows.get(i);
@@ -40,7 +45,8 @@ export function virtual_list(row_height: number, make: (index: number) => HTMLEl
         row.style.position = 'absolute';
         row.style.height = `${row_height}px`;
         rows.set(i, row);
-        if (after) after.after(row); else inner.prepend(row);   // in the order of the list, for who reads it aloud
+        if (after) after.after(row);
+        else inner.prepend(row); // in the order of the list, for who reads it aloud
       }
       row.style.top = `${i * row_height - top + element.scrollTop}px`;
       after = row;
@@ -52,16 +58,39 @@ export function virtual_list(row_height: number, make: (index: number) => HTMLEl
     inner.textContent = '';
     draw();
   };
-  const released = () => { pressed = false; if (stale) setTimeout(() => { if (stale && !pressed) anew(); }, 0); };   // behind the click
-  inner.addEventListener('pointerdown', () => { pressed = true; });
+  const released = () => {
+    pressed = false;
+    if (stale) {
+      setTimeout(() => {
+        if (stale && !pressed) anew();
+      }, 0);
+    }
+  }; // behind the click
+  inner.addEventListener('pointerdown', () => {
+    pressed = true;
+  });
   for (const end of ['pointerup', 'pointercancel', 'blur']) window.addEventListener(end, released, { capture: true });
-  const ask = () => { if (!asked) { asked = true; requestAnimationFrame(draw); } };
+  const ask = () => {
+    if (!asked) {
+      asked = true;
+      requestAnimationFrame(draw);
+    }
+  };
   element.addEventListener('scroll', ask, { passive: true });
   new ResizeObserver(ask).observe(element);
   return {
     element,
-    set(n) { count = n; inner.style.height = `${height()}px`; anew(); },
-    refresh() { if (pressed) { stale = true; draw(); } else anew(); },
+    set(n) {
+      count = n;
+      inner.style.height = `${height()}px`;
+      anew();
+    },
+    refresh() {
+      if (pressed) {
+        stale = true;
+        draw();
+      } else anew();
+    },
     show(index, place = 'centre') {
       const y = index * row_height, room = element.clientHeight;
       const now = full() > tallest ? offset() : element.scrollTop;

@@ -35,7 +35,9 @@ function answer(): ArrayBuffer {
   return engine!.HEAPU8.slice(at, at + (engine!._hlo_answer_size() >>> 0)).buffer;
 }
 
-function utf8(text: string): Uint8Array { return new TextEncoder().encode(text); }
+function utf8(text: string): Uint8Array {
+  return new TextEncoder().encode(text);
+}
 
 function failure(message: string, hint: string): ArrayBuffer {
   return utf8(JSON.stringify({ error: { message, hint } })).buffer as ArrayBuffer;
@@ -43,7 +45,9 @@ function failure(message: string, hint: string): ArrayBuffer {
 
 async function done(order: Order): Promise<ArrayBuffer> {
   if (order.order === 'start') {
-    const quiet = (line: string) => { last_words = line; };
+    const quiet = (line: string) => {
+      last_words = line;
+    };
     engine = await makeEngine({ wasmBinary: order.wasm, print: quiet, printErr: quiet });
     return utf8(JSON.stringify({ protocol: ProtocolVersion })).buffer as ArrayBuffer;
   }
@@ -83,4 +87,6 @@ async function work(order: Order): Promise<void> {
 }
 
 let queue: Promise<void> = Promise.resolve();
-scope.onmessage = event => { queue = queue.then(() => work(event.data)); };
+scope.onmessage = (event) => {
+  queue = queue.then(() => work(event.data));
+};

@@ -18,15 +18,22 @@ const still = () => matchMedia('(prefers-reduced-motion: reduce)').matches;
 const map_size = { width: 168, height: 128 };
 
 export class GraphCanvas {
-  readonly canvas = h('canvas', { class: 'graph-canvas', tabIndex: 0, role: 'application', 'aria-label': 'Graph of the module; arrow keys up and down go along operands and users, e opens a group' });
+  readonly canvas = h('canvas', {
+    class: 'graph-canvas',
+    tabIndex: 0,
+    role: 'application',
+    'aria-label': 'Graph of the module; arrow keys up and down go along operands and users, e opens a group',
+  });
   readonly minimap = h('canvas', { class: 'minimap', 'aria-hidden': 'true' });
   readonly element = h('div', { class: 'graph-stage' }, this.canvas, this.minimap);
   scene: Scene | null = null;
   camera: Camera = { x: 0, y: 0, zoom: 1 };
   marks: Marks = { selected: -1, hovered: -1, found: null, moving: false };
-  frames = 0;               // painted so far; tests count them
+  frames = 0; // painted so far; tests count them
   private painter: Painter;
-  private width = 1; private height = 1; private ratio = 1;
+  private width = 1;
+  private height = 1;
+  private ratio = 1;
   private colours: Palette = palette(is_dark());
   private asked = false;
   private settle = 0;
@@ -43,7 +50,10 @@ export class GraphCanvas {
 
   /** Resolves when the next frame is painted. */
   drawn(): Promise<void> {
-    return new Promise(done => { this.drawn_waits.push(done); this.ask(); });
+    return new Promise((done) => {
+      this.drawn_waits.push(done);
+      this.ask();
+    });
   }
 
   /** Has the reader chosen what is in sight? Not since the last first look. */
@@ -70,12 +80,20 @@ export class GraphCanvas {
     for (let i = 0; i < scene.count; i++) {
       const old = before.by_key.get(scene.drawing.boxes.key[i]);
       if (old === undefined) continue;
-      from_x[i] = before.x[old]; from_y[i] = before.y[old];
+      from_x[i] = before.x[old];
+      from_y[i] = before.y[old];
       if (scene.open[i]) continue;
       const d = Math.abs(before.x[old] + before.w[old] / 2 - middle_x) + Math.abs(before.y[old] + before.h[old] / 2 - middle_y);
-      if (d < least) { least = d; best = i; best_old = old; }
+      if (d < least) {
+        least = d;
+        best = i;
+        best_old = old;
+      }
     }
-    if (best < 0) { this.fit(); return; }
+    if (best < 0) {
+      this.fit();
+      return;
+    }
     const dx = scene.x[best] - before.x[best_old], dy = scene.y[best] - before.y[best_old];
     this.camera = { x: this.camera.x + dx, y: this.camera.y + dy, zoom: this.camera.zoom };
     if (!glide) return;
@@ -89,11 +107,23 @@ export class GraphCanvas {
     if (moves) this.glide = { x: from_x.slice(), y: from_y.slice(), from_x, from_y, start: performance.now() };
   }
 
-  theme(): void { this.colours = palette(is_dark()); this.map_image = null; this.ask(); }
-  palette(): Palette { return this.colours; }
+  theme(): void {
+    this.colours = palette(is_dark());
+    this.map_image = null;
+    this.ask();
+  }
+  palette(): Palette {
+    return this.colours;
+  }
 
-  select(box: number): void { this.marks.selected = box; this.ask(); }
-  find(boxes: Set<number> | null): void { this.marks.found = boxes && boxes.size ? boxes : null; this.ask(); }
+  select(box: number): void {
+    this.marks.selected = box;
+    this.ask();
+  }
+  find(boxes: Set<number> | null): void {
+    this.marks.found = boxes && boxes.size ? boxes : null;
+    this.ask();
+  }
 
   fit(): void {
     if (!this.scene) return;
@@ -111,7 +141,7 @@ export class GraphCanvas {
     const { width } = this.scene.drawing;
     const zoom = Math.min(1, Math.max(0.4, (this.width - 48) / Math.max(1, width)));
     const slim = Math.min(width, this.scene.drawing.height) * this.camera.zoom < 150;
-    if (this.scene.count > 400 && !slim) return;   // a large one that can be seen as a whole is
+    if (this.scene.count > 400 && !slim) return; // a large one that can be seen as a whole is
     this.camera = this.centred(width > this.width / zoom ? this.top_middle(this.scene, this.height / zoom) : width / 2, 0, zoom);
     this.camera.y = -24 / zoom;
     this.ask();
@@ -120,7 +150,12 @@ export class GraphCanvas {
   /** Where, from left to right, the boxes are that stand in the uppermost part. */
   private top_middle(scene: Scene, height: number): number {
     let sum = 0, count = 0;
-    for (const i of scene.order) if (scene.y[i] < height) { sum += scene.x[i] + scene.w[i] / 2; count++; }
+    for (const i of scene.order) {
+      if (scene.y[i] < height) {
+        sum += scene.x[i] + scene.w[i] / 2;
+        count++;
+      }
+    }
     return count ? sum / count : scene.drawing.width / 2;
   }
 
@@ -148,7 +183,12 @@ export class GraphCanvas {
 
   private fly(goal: Camera): void {
     cancelAnimationFrame(this.flight);
-    if (still()) { this.camera = goal; this.ask(); this.events.moved?.(this.camera); return; }
+    if (still()) {
+      this.camera = goal;
+      this.ask();
+      this.events.moved?.(this.camera);
+      return;
+    }
     const from = { ...this.camera }, start = performance.now();
     const step = () => {
       const t = Math.min(1, (performance.now() - start) / 180), k = 1 - (1 - t) ** 3;
@@ -157,7 +197,8 @@ export class GraphCanvas {
       const gx = goal.x + this.width / 2 / goal.zoom, gy = goal.y + this.height / 2 / goal.zoom;
       this.camera = t === 1 ? goal : this.centred(fx + (gx - fx) * k, fy + (gy - fy) * k, zoom);
       this.ask();
-      if (t < 1) this.flight = requestAnimationFrame(step); else this.events.moved?.(this.camera);
+      if (t < 1) this.flight = requestAnimationFrame(step);
+      else this.events.moved?.(this.camera);
     };
     this.flight = requestAnimationFrame(step);
   }
@@ -178,14 +219,17 @@ export class GraphCanvas {
     cancelAnimationFrame(this.flight);
     this.touched = true;
     const c = this.camera, d = this.scene?.drawing;
-    if (d) {   // the middle never leaves the drawing
+    if (d) { // the middle never leaves the drawing
       const half_x = this.width / 2 / c.zoom, half_y = this.height / 2 / c.zoom;
       c.x = Math.max(-half_x, Math.min(d.width - half_x, c.x));
       c.y = Math.max(-half_y, Math.min(d.height - half_y, c.y));
     }
     this.marks.moving = true;
     clearTimeout(this.settle);
-    this.settle = window.setTimeout(() => { this.marks.moving = false; this.ask(); }, 120);
+    this.settle = window.setTimeout(() => {
+      this.marks.moving = false;
+      this.ask();
+    }, 120);
     this.ask();
     this.events.moved?.(this.camera);
   }
@@ -195,8 +239,10 @@ export class GraphCanvas {
     if (box.width < 2 || box.height < 2) return;
     const first = this.width === 1;
     this.ratio = Math.min(3, window.devicePixelRatio || 1);
-    this.width = Math.floor(box.width); this.height = Math.floor(box.height);
-    this.canvas.width = Math.round(this.width * this.ratio); this.canvas.height = Math.round(this.height * this.ratio);
+    this.width = Math.floor(box.width);
+    this.height = Math.floor(box.height);
+    this.canvas.width = Math.round(this.width * this.ratio);
+    this.canvas.height = Math.round(this.height * this.ratio);
     if (first && this.scene) this.first_look();
     this.paint();
   }
@@ -204,7 +250,10 @@ export class GraphCanvas {
   ask(): void {
     if (this.asked) return;
     this.asked = true;
-    requestAnimationFrame(() => { this.asked = false; this.paint(); });
+    requestAnimationFrame(() => {
+      this.asked = false;
+      this.paint();
+    });
   }
 
   private paint(): void {
@@ -216,8 +265,12 @@ export class GraphCanvas {
         if (t >= 1) this.glide = null;
         else {
           const k = 1 - (1 - t) ** 3;
-          for (let i = 0; i < scene.count; i++) { g.x[i] = g.from_x[i] + (scene.x[i] - g.from_x[i]) * k; g.y[i] = g.from_y[i] + (scene.y[i] - g.from_y[i]) * k; }
-          x = g.x; y = g.y;
+          for (let i = 0; i < scene.count; i++) {
+            g.x[i] = g.from_x[i] + (scene.x[i] - g.from_x[i]) * k;
+            g.y[i] = g.from_y[i] + (scene.y[i] - g.from_y[i]) * k;
+          }
+          x = g.x;
+          y = g.y;
           this.ask();
         }
       }
@@ -235,8 +288,9 @@ export class GraphCanvas {
   }
 
   private paint_map(scene: Scene): void {
-    const scale = this.map_scale(scene), shows = this.camera.zoom > scale * 1.2 && this.width / this.camera.zoom < scene.drawing.width * 1.02
-      || this.height / this.camera.zoom < scene.drawing.height * 0.98;
+    const scale = this.map_scale(scene),
+      shows = this.camera.zoom > scale * 1.2 && this.width / this.camera.zoom < scene.drawing.width * 1.02 ||
+        this.height / this.camera.zoom < scene.drawing.height * 0.98;
     this.minimap.hidden = !shows;
     if (!shows) return;
     const ratio = this.ratio, map = this.minimap;
@@ -245,10 +299,17 @@ export class GraphCanvas {
       image.width = Math.ceil(Math.max(24, scene.drawing.width * scale) * ratio);
       image.height = Math.ceil(Math.max(24, scene.drawing.height * scale) * ratio);
       const painter = new Painter(image.getContext('2d', { alpha: false }) as CanvasRenderingContext2D);
-      painter.paint(scene, { x: 0, y: 0, zoom: scale }, image.width / ratio, image.height / ratio, ratio, this.colours, { selected: -1, hovered: -1, found: null, moving: true });
+      painter.paint(scene, { x: 0, y: 0, zoom: scale }, image.width / ratio, image.height / ratio, ratio, this.colours, {
+        selected: -1,
+        hovered: -1,
+        found: null,
+        moving: true,
+      });
       this.map_image = image;
-      map.width = image.width; map.height = image.height;
-      map.style.width = `${image.width / ratio}px`; map.style.height = `${image.height / ratio}px`;
+      map.width = image.width;
+      map.height = image.height;
+      map.style.width = `${image.width / ratio}px`;
+      map.style.height = `${image.height / ratio}px`;
     }
     const c = map.getContext('2d') as CanvasRenderingContext2D;
     c.setTransform(1, 0, 0, 1, 0, 0);
@@ -256,7 +317,12 @@ export class GraphCanvas {
     c.setTransform(ratio, 0, 0, ratio, 0, 0);
     c.strokeStyle = this.colours.selected;
     c.lineWidth = 1.5;
-    c.strokeRect(this.camera.x * scale, this.camera.y * scale, Math.max(4, this.width / this.camera.zoom * scale), Math.max(4, this.height / this.camera.zoom * scale));
+    c.strokeRect(
+      this.camera.x * scale,
+      this.camera.y * scale,
+      Math.max(4, this.width / this.camera.zoom * scale),
+      Math.max(4, this.height / this.camera.zoom * scale),
+    );
   }
 
   point(event: MouseEvent): { x: number; y: number; px: number; py: number } {
@@ -267,24 +333,31 @@ export class GraphCanvas {
   private listen(): void {
     const pointers = new Map<number, { x: number; y: number }>();
     let dragged = 0;
-    const at = (event: MouseEvent) => { const p = this.point(event); return this.scene ? box_at(this.scene, p.x, p.y) : -1; };
-    this.canvas.addEventListener('pointerdown', event => {
+    const at = (event: MouseEvent) => {
+      const p = this.point(event);
+      return this.scene ? box_at(this.scene, p.x, p.y) : -1;
+    };
+    this.canvas.addEventListener('pointerdown', (event) => {
       if (event.button > 1) return;
       this.canvas.setPointerCapture(event.pointerId);
       pointers.set(event.pointerId, { x: event.clientX, y: event.clientY });
       dragged = 0;
     });
-    this.canvas.addEventListener('pointermove', event => {
+    this.canvas.addEventListener('pointermove', (event) => {
       const from = pointers.get(event.pointerId);
       if (!from) {
         const box = at(event);
-        if (box !== this.marks.hovered) { this.marks.hovered = box; this.ask(); }
+        if (box !== this.marks.hovered) {
+          this.marks.hovered = box;
+          this.ask();
+        }
         this.events.hover(box, event.clientX, event.clientY);
         return;
       }
-      if (pointers.size === 2) {   // two fingers
+      if (pointers.size === 2) { // two fingers
         const [a, b] = [...pointers.values()], old = Math.hypot(a.x - b.x, a.y - b.y);
-        from.x = event.clientX; from.y = event.clientY;
+        from.x = event.clientX;
+        from.y = event.clientY;
         const box = this.canvas.getBoundingClientRect();
         this.zoom_by(Math.hypot(a.x - b.x, a.y - b.y) / Math.max(1, old), (a.x + b.x) / 2 - box.left, (a.y + b.y) / 2 - box.top);
         dragged = 99;
@@ -292,16 +365,24 @@ export class GraphCanvas {
       }
       dragged += Math.abs(event.clientX - from.x) + Math.abs(event.clientY - from.y);
       if (dragged > 3) this.pan_by(from.x - event.clientX, from.y - event.clientY);
-      from.x = event.clientX; from.y = event.clientY;
+      from.x = event.clientX;
+      from.y = event.clientY;
     });
     const up = (event: PointerEvent) => {
       if (pointers.delete(event.pointerId) && dragged <= 3 && event.type === 'pointerup' && event.button === 0) this.events.click(at(event));
     };
     this.canvas.addEventListener('pointerup', up);
     this.canvas.addEventListener('pointercancel', up);
-    this.canvas.addEventListener('pointerleave', () => { this.marks.hovered = -1; this.events.hover(-1, 0, 0); this.ask(); });
-    this.canvas.addEventListener('dblclick', event => { const box = at(event); if (box >= 0) this.events.open(box); });
-    this.canvas.addEventListener('wheel', event => {
+    this.canvas.addEventListener('pointerleave', () => {
+      this.marks.hovered = -1;
+      this.events.hover(-1, 0, 0);
+      this.ask();
+    });
+    this.canvas.addEventListener('dblclick', (event) => {
+      const box = at(event);
+      if (box >= 0) this.events.open(box);
+    });
+    this.canvas.addEventListener('wheel', (event) => {
       event.preventDefault();
       const unit = event.deltaMode === 1 ? 16 : 1, p = this.point(event);
       if (event.shiftKey) this.pan_by((event.deltaX || event.deltaY) * unit, 0);
@@ -314,7 +395,10 @@ export class GraphCanvas {
       this.camera = this.centred((event.clientX - box.left) / scale, (event.clientY - box.top) / scale, this.camera.zoom);
       this.moving();
     };
-    this.minimap.addEventListener('pointerdown', event => { this.minimap.setPointerCapture(event.pointerId); jump(event); });
+    this.minimap.addEventListener('pointerdown', (event) => {
+      this.minimap.setPointerCapture(event.pointerId);
+      jump(event);
+    });
     this.minimap.addEventListener('pointermove', jump);
   }
 }

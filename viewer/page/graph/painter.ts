@@ -4,12 +4,21 @@ import { OpClass } from '../protocol';
 import { Palette, pixel } from './colours';
 import { edges_of, Scene } from './scene';
 
-export interface Camera { x: number; y: number; zoom: number }   // x, y: the drawing's point in the upper left corner
-export interface Marks { selected: number; hovered: number; found: Set<number> | null; moving: boolean }
+export interface Camera {
+  x: number;
+  y: number;
+  zoom: number;
+} // x, y: the drawing's point in the upper left corner
+export interface Marks {
+  selected: number;
+  hovered: number;
+  found: Set<number> | null;
+  moving: boolean;
+}
 
 const font = 'system-ui, "DejaVu Sans", sans-serif';
-const tiny = 7;            // pixels of height below which a box is only a colour
-const many_edges = 9000;   // edges in sight above which only those of the selection are drawn
+const tiny = 7; // pixels of height below which a box is only a colour
+const many_edges = 9000; // edges in sight above which only those of the selection are drawn
 
 export class Painter {
   private buffer: ImageData | null = null;
@@ -18,15 +27,25 @@ export class Painter {
   constructor(private context: CanvasRenderingContext2D) {}
 
   /** `x`, `y` of boxes may differ from the scene's own while they move from stage to stage. Returns boxes in sight. */
-  paint(scene: Scene, camera: Camera, width: number, height: number, ratio: number, colours: Palette, marks: Marks,
-    x: Float32Array = scene.x, y: Float32Array = scene.y): number {
+  paint(
+    scene: Scene,
+    camera: Camera,
+    width: number,
+    height: number,
+    ratio: number,
+    colours: Palette,
+    marks: Marks,
+    x: Float32Array = scene.x,
+    y: Float32Array = scene.y,
+  ): number {
     const c = this.context, z = camera.zoom, { w, h } = scene;
     const left = camera.x, top = camera.y, right = left + width / z, bottom = top + height / z;
     const seen: number[] = [], small: number[] = [];
     for (let k = 0; k < scene.order.length; k++) {
       const i = scene.order[k];
       if (x[i] > right || y[i] > bottom || x[i] + w[i] < left || y[i] + h[i] < top) continue;
-      if (h[i] * z < tiny || w[i] * z < tiny * 1.5) small.push(i); else seen.push(i);
+      if (h[i] * z < tiny || w[i] * z < tiny * 1.5) small.push(i);
+      else seen.push(i);
     }
     c.setTransform(1, 0, 0, 1, 0, 0);
     if (small.length > 1500) this.raster(scene, camera, Math.round(width * ratio), Math.round(height * ratio), ratio, colours, small, x, y);
@@ -49,7 +68,17 @@ export class Painter {
     return seen.length + small.length;
   }
 
-  private open_groups(scene: Scene, colours: Palette, z: number, left: number, top: number, right: number, bottom: number, x: Float32Array, y: Float32Array): void {
+  private open_groups(
+    scene: Scene,
+    colours: Palette,
+    z: number,
+    left: number,
+    top: number,
+    right: number,
+    bottom: number,
+    x: Float32Array,
+    y: Float32Array,
+  ): void {
     const c = this.context, { w, h } = scene;
     c.lineWidth = 1 / z;
     for (let k = 0; k < scene.groups.length; k++) {
@@ -57,12 +86,25 @@ export class Painter {
       if (x[i] > right || y[i] > bottom || x[i] + w[i] < left || y[i] + h[i] < top) continue;
       c.fillStyle = colours.group[Math.min(scene.depth[i], colours.group.length - 1)];
       c.fillRect(x[i], y[i], w[i], h[i]);
-      if (h[i] * z > 8) { c.strokeStyle = colours.line; c.strokeRect(x[i], y[i], w[i], h[i]); }
+      if (h[i] * z > 8) {
+        c.strokeStyle = colours.line;
+        c.strokeRect(x[i], y[i], w[i], h[i]);
+      }
     }
   }
 
   /** Groups and small boxes as pixels of one image. */
-  private raster(scene: Scene, camera: Camera, width: number, height: number, ratio: number, colours: Palette, small: number[], x: Float32Array, y: Float32Array): void {
+  private raster(
+    scene: Scene,
+    camera: Camera,
+    width: number,
+    height: number,
+    ratio: number,
+    colours: Palette,
+    small: number[],
+    x: Float32Array,
+    y: Float32Array,
+  ): void {
     if (!this.buffer || this.buffer.width !== width || this.buffer.height !== height) {
       this.buffer = new ImageData(width, height);
       this.pixels = new Uint32Array(this.buffer.data.buffer);
@@ -73,7 +115,10 @@ export class Painter {
     const rectangle = (i: number, colour: number, frame: boolean) => {
       let l = Math.round((x[i] - camera.x) * scale), t = Math.round((y[i] - camera.y) * scale);
       let r = Math.max(l + 1, Math.round((x[i] + w[i] - camera.x) * scale)), b = Math.max(t + 1, Math.round((y[i] + h[i] - camera.y) * scale));
-      if (l < 0) l = 0; if (t < 0) t = 0; if (r > width) r = width; if (b > height) b = height;
+      if (l < 0) l = 0;
+      if (t < 0) t = 0;
+      if (r > width) r = width;
+      if (b > height) b = height;
       if (l >= r) return;
       for (let row = t; row < b; row++) pixels.fill(frame && (row === t || row === b - 1) ? line : colour, row * width + l, row * width + r);
     };
@@ -96,8 +141,9 @@ export class Painter {
     const strength = Math.min(1, (z - 0.08) / 0.35);
     if (strength <= 0) return;
     const seen: number[] = [];
-    for (let i = 0; i < e.count; i++)
+    for (let i = 0; i < e.count; i++) {
       if (e.left[i] <= right && e.right[i] >= left && e.top[i] <= bottom && e.bottom[i] >= top) seen.push(i);
+    }
     if (seen.length > many_edges || (marks.moving && seen.length > 2500)) return;
     c.globalAlpha = 0.25 + 0.55 * strength;
     c.strokeStyle = colours.edge;
@@ -118,7 +164,8 @@ export class Painter {
   private stub_names(scene: Scene, seen: number[], colours: Palette, z: number): void {
     const c = this.context, { label } = scene.drawing.edges, e = scene.edges;
     c.font = `italic 9px ${font}`;
-    c.textAlign = 'left'; c.textBaseline = 'bottom';
+    c.textAlign = 'left';
+    c.textBaseline = 'bottom';
     c.fillStyle = colours.faint;
     for (const i of seen) if (label[i] && z > 0.55) c.fillText(shown(label[i], 24), e.points[2 * e.start[i]] + 3, e.points[2 * e.start[i] + 1] + 9);
   }
@@ -127,8 +174,11 @@ export class Painter {
     const { points, start } = scene.edges, c = this.context, from = start[edge], to = start[edge + 1];
     if (to - from < 2) return;
     c.moveTo(points[2 * from], points[2 * from + 1]);
-    if (to - from === 2) { c.lineTo(points[2 * from + 2], points[2 * from + 3]); return; }
-    for (let p = from + 1; p + 1 < to; p++) {   // corners are rounded
+    if (to - from === 2) {
+      c.lineTo(points[2 * from + 2], points[2 * from + 3]);
+      return;
+    }
+    for (let p = from + 1; p + 1 < to; p++) { // corners are rounded
       const mx = (points[2 * p] + points[2 * p + 2]) / 2, my = (points[2 * p + 1] + points[2 * p + 3]) / 2;
       if (p + 2 === to) c.quadraticCurveTo(points[2 * p], points[2 * p + 1], points[2 * p + 2], points[2 * p + 3]);
       else c.quadraticCurveTo(points[2 * p], points[2 * p + 1], mx, my);
@@ -153,18 +203,29 @@ export class Painter {
       const cls = b.cls[i] ?? 'other', folded = b.kind[i] === 'folded';
       c.fillStyle = folded ? colours.group[Math.min(scene.depth[i] + 1, colours.group.length - 1)] : colours.fill[cls];
       c.strokeStyle = colours.frame[cls];
-      if (folded && z > 0.2) {   // a stack: more lies behind
+      if (folded && z > 0.2) { // a stack: more lies behind
         c.strokeRect(x[i] + 3, y[i] - 3, w[i], h[i]);
         c.fillRect(x[i] + 3, y[i] - 3, w[i], h[i]);
       }
-      if (rounded) { c.beginPath(); c.roundRect(x[i], y[i], w[i], h[i], folded ? 2 : 4); c.fill(); c.stroke(); }
-      else { c.fillRect(x[i], y[i], w[i], h[i]); c.strokeRect(x[i], y[i], w[i], h[i]); }
-      if (folded) { c.fillStyle = colours.frame[cls]; c.fillRect(x[i], y[i], Math.max(3, 2 / z), h[i]); }
+      if (rounded) {
+        c.beginPath();
+        c.roundRect(x[i], y[i], w[i], h[i], folded ? 2 : 4);
+        c.fill();
+        c.stroke();
+      } else {
+        c.fillRect(x[i], y[i], w[i], h[i]);
+        c.strokeRect(x[i], y[i], w[i], h[i]);
+      }
+      if (folded) {
+        c.fillStyle = colours.frame[cls];
+        c.fillRect(x[i], y[i], Math.max(3, 2 / z), h[i]);
+      }
       if (labels && h[i] * z >= 9.5) this.label(scene, i, colours, z, x[i], y[i]);
     }
     if (marks.hovered >= 0 && !scene.open[marks.hovered]) {
       const i = marks.hovered;
-      c.strokeStyle = colours.text; c.lineWidth = 1.5 / z;
+      c.strokeStyle = colours.text;
+      c.lineWidth = 1.5 / z;
       c.strokeRect(x[i], y[i], w[i], h[i]);
     }
   }
@@ -181,7 +242,7 @@ export class Painter {
 
   private cut(text: string, room: number, size: number): string {
     let short = shown(text, 120);
-    room *= 0.95;   // small letters are wider than large ones scaled down
+    room *= 0.95; // small letters are wider than large ones scaled down
     if (this.width(short, size) <= room) return short;
     const letters = Math.floor(short.length * room / this.width(short, size));
     if (letters < 3) return '';
@@ -194,13 +255,15 @@ export class Painter {
     const c = this.context, { w, h } = scene, b = scene.drawing.boxes;
     const two = h[i] >= 26 && h[i] * z >= 22 && b.detail[i] !== '';
     const size = Math.min(two ? h[i] * .4 : h[i] * .72, Math.max(12, 9.5 / z)), room = w[i] - Math.min(10, 5 / z) - (b.times[i] > 1 ? size * 2 : 0);
-    c.textAlign = 'left'; c.textBaseline = 'middle';
+    c.textAlign = 'left';
+    c.textBaseline = 'middle';
     const name = this.cut(b.label[i], b.kind[i] === 'folded' ? room / 1.12 : room, size);
     c.font = `${b.kind[i] === 'folded' ? '600 ' : ''}${size}px ${font}`;
     c.fillStyle = colours.text;
     c.fillText(name, x + 6, y + (two ? h[i] * .32 : h[i] / 2));
     if (b.times[i] > 1) {
-      c.textAlign = 'right'; c.font = `700 ${size}px ${font}`;
+      c.textAlign = 'right';
+      c.font = `700 ${size}px ${font}`;
       c.fillText('×' + b.times[i], x + w[i] - 5, y + (two ? h[i] * .32 : h[i] / 2));
       c.textAlign = 'left';
     }
@@ -240,16 +303,19 @@ export class Painter {
   private selection(scene: Scene, colours: Palette, z: number, marks: Marks): void {
     const c = this.context, { x, y, w, h } = scene;
     const frame = (i: number, colour: string, wide: number) => {
-      c.strokeStyle = colour; c.lineWidth = wide / z;
+      c.strokeStyle = colour;
+      c.lineWidth = wide / z;
       const grow = (wide / 2 + 1) / z;
       c.strokeRect(x[i] - grow, y[i] - grow, Math.max(w[i], 3 / z) + 2 * grow, Math.max(h[i], 3 / z) + 2 * grow);
     };
-    if (marks.found) for (const i of marks.found) frame(i, colours.user, 2);
+    if (marks.found) { for (const i of marks.found) frame(i, colours.user, 2); }
     const at = marks.selected;
     if (at < 0) return;
     const { into, out } = edges_of(scene, at);
     for (const [list, colour, end] of [[into, colours.operand, scene.edges.from], [out, colours.user, scene.edges.to]] as [Int32Array, string, Int32Array][]) {
-      c.strokeStyle = colour; c.fillStyle = colour; c.lineWidth = 2.2 / z;
+      c.strokeStyle = colour;
+      c.fillStyle = colour;
+      c.lineWidth = 2.2 / z;
       c.beginPath();
       for (const edge of list) this.path(scene, edge);
       c.stroke();
@@ -262,12 +328,24 @@ export class Painter {
   }
 
   /** Names of open groups, kept in sight while any part of the group is. */
-  private titles(scene: Scene, colours: Palette, z: number, left: number, top: number, right: number, bottom: number, ratio: number, x: Float32Array, y: Float32Array): void {
+  private titles(
+    scene: Scene,
+    colours: Palette,
+    z: number,
+    left: number,
+    top: number,
+    right: number,
+    bottom: number,
+    ratio: number,
+    x: Float32Array,
+    y: Float32Array,
+  ): void {
     const c = this.context, { w, h } = scene, b = scene.drawing.boxes;
     c.setTransform(ratio, 0, 0, ratio, 0, 0);
-    c.textAlign = 'left'; c.textBaseline = 'middle';
+    c.textAlign = 'left';
+    c.textBaseline = 'middle';
     const told: { l: number; t: number; r: number; b: number }[] = [];
-    for (let k = scene.groups.length - 1; k >= 0 && told.length < 200; k--) {   // where two would overlap, the inner one is told
+    for (let k = scene.groups.length - 1; k >= 0 && told.length < 200; k--) { // where two would overlap, the inner one is told
       const i = scene.groups[k];
       if (w[i] * z < 60 || h[i] * z < 30 || x[i] > right || y[i] > bottom || x[i] + w[i] < left || y[i] + h[i] < top) continue;
       const sx = Math.max((x[i] - left) * z, 0), sy = (y[i] - top) * z;
@@ -278,7 +356,7 @@ export class Painter {
       if (!text) continue;
       c.font = `600 ${size}px ${font}`;
       const wide = this.width(text, size) * 1.06 + 8, box = { l: sx, t: stuck + 1, r: sx + Math.min(wide, room + 8), b: stuck + size + 4 };
-      if (told.some(one => one.l < box.r && box.l < one.r && one.t < box.b && box.t < one.b)) continue;
+      if (told.some((one) => one.l < box.r && box.l < one.r && one.t < box.b && box.t < one.b)) continue;
       told.push(box);
       c.fillStyle = colours.group[Math.min(scene.depth[i], colours.group.length - 1)];
       c.globalAlpha = 0.9;
@@ -292,5 +370,6 @@ export class Painter {
 
 function shown(text: string, length: number): string {
   const clean = text.length > length ? text.slice(0, length - 12) + '…' + text.slice(-11) : text;
+  // deno-lint-ignore no-control-regex -- they are what is looked for
   return clean.replace(/[\u0000-\u001f\u200e\u200f\u202a-\u202e\u2066-\u2069]/g, '·');
 }

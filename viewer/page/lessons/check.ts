@@ -4,13 +4,27 @@ import { Decision, Engine, Op, Rewrite, Row, StateRef, Values } from '../protoco
 import { Lesson, Question, Run } from './lesson';
 
 /** A module of the lesson, or what was made of one. `rows`: the passes that made it; `from`: what they ran on. */
-export interface Made { at: StateRef; from: StateRef | null; rows: Row[] }
+export interface Made {
+  at: StateRef;
+  from: StateRef | null;
+  rows: Row[];
+}
 
 /** `tells`: what the lesson says to this answer; `found`: what the engine found, where the answer is not that; `instead`:
  *  what the lesson says to the answer that is. */
-export interface Verdict { right: boolean; tells: string; found: string; instead?: string; made?: Made }
+export interface Verdict {
+  right: boolean;
+  tells: string;
+  found: string;
+  instead?: string;
+  made?: Made;
+}
 
-export interface Kernel { name: string; bytes: number; seconds: number }
+export interface Kernel {
+  name: string;
+  bytes: number;
+  seconds: number;
+}
 
 /** Asks for what the steps need, once. */
 export class Workshop {
@@ -20,7 +34,7 @@ export class Workshop {
   module(name: string): Promise<Made> {
     let made = this.made.get(name);
     if (!made) {
-      const text = this.lesson.modules.get(name), run = this.lesson.runs.find(one => one.name === name);
+      const text = this.lesson.modules.get(name), run = this.lesson.runs.find((one) => one.name === name);
       made = text !== undefined ? this.take(text, name) : run ? this.run(run) : Promise.reject(new Error(`there is no module ${name}`));
       made.catch(() => this.made.delete(name));
       this.made.set(name, made);
@@ -29,7 +43,9 @@ export class Workshop {
   }
 
   /** The engine was started anew and knows none of them. */
-  forget(): void { this.made.clear(); }
+  forget(): void {
+    this.made.clear();
+  }
 
   async take(text: string, name: string): Promise<Made> {
     const { at } = await this.engine.edit({ text, name });
@@ -58,20 +74,23 @@ export class Workshop {
 
   async kernels(at: StateRef): Promise<Kernel[]> {
     const { ops } = await this.engine.roofline({ at });
-    return ops.map(op => ({ name: op.name, bytes: op.bytes * op.times, seconds: op.seconds * op.times }));
+    return ops.map((op) => ({ name: op.name, bytes: op.bytes * op.times, seconds: op.seconds * op.times }));
   }
 
-  async thunks(at: StateRef): Promise<Awaited<ReturnType<Engine['thunks']>>['thunks']> { return (await this.engine.thunks({ at })).thunks; }
+  async thunks(at: StateRef): Promise<Awaited<ReturnType<Engine['thunks']>>['thunks']> {
+    return (await this.engine.thunks({ at })).thunks;
+  }
 
   async rewrites(made: Made): Promise<Rewrite[]> {
     const all: Rewrite[] = [];
-    for (const row of made.rows)
+    for (const row of made.rows) {
       if (row.rewrites) all.push(...(await this.engine.rewrites({ module: made.at.module, row: row.row })).rewrites);
+    }
     return all;
   }
 
   private async op(at: StateRef, name: string): Promise<Op> {
-    const hit = (await this.engine.search({ at, query: `name:${name}`, limit: 1000 })).hits.find(one => one.name === name);
+    const hit = (await this.engine.search({ at, query: `name:${name}`, limit: 1000 })).hits.find((one) => one.name === name);
     if (!hit) throw new Error(`there is no ${name}`);
     return this.engine.op({ at, id: hit.id });
   }
@@ -83,33 +102,50 @@ export class Workshop {
     if (!parts) throw new Error(`no expression: ${expression}`);
     const [, what, rest, name] = parts, made = named[name] ?? await this.module(name), at = made.at;
     switch (what) {
-      case 'count': return String((await this.engine.search({ at, query: rest, limit: 1 })).total);
-      case 'instructions': return String((await this.engine.text({ at })).ids.filter(id => id !== null).length);
-      case 'bytes': return String((await this.kernels(at)).reduce((sum, kernel) => sum + kernel.bytes, 0));
-      case 'kernels': return String((await this.kernels(at)).length);
-      case 'thunks': return String((await this.thunks(at)).length);
-      case 'peak': return String((await this.engine.memory({ at })).peak_bytes);
-      case 'temporaries': return String((await this.engine.memory({ at })).temporaries_bytes);
-      case 'rewrites': return String((await this.rewrites(made)).length);
-      case 'rewrite': return (await this.rewrites(made))[Number(rest) - 1]?.ids.map(one => one.name).join(' ') ?? 'none';
-      case 'rule': return (await this.rewrites(made))[Number(rest) - 1]?.rule ?? 'none';
-      case 'verdict': return (await this.decision(made, rest))?.verdict ?? 'none';
-      case 'shape': return (await this.op(at, rest)).shape;
-      case 'opcode': return (await this.op(at, rest)).opcode;
-      case 'users': return String((await this.op(at, rest)).user_count);
-      case 'elements': return String((await this.evaluated(at, rest)).elements);
-      case 'result': return (await this.evaluated(at, rest)).text;
-      default: throw new Error(`no expression: ${expression}`);
+      case 'count':
+        return String((await this.engine.search({ at, query: rest, limit: 1 })).total);
+      case 'instructions':
+        return String((await this.engine.text({ at })).ids.filter((id) => id !== null).length);
+      case 'bytes':
+        return String((await this.kernels(at)).reduce((sum, kernel) => sum + kernel.bytes, 0));
+      case 'kernels':
+        return String((await this.kernels(at)).length);
+      case 'thunks':
+        return String((await this.thunks(at)).length);
+      case 'peak':
+        return String((await this.engine.memory({ at })).peak_bytes);
+      case 'temporaries':
+        return String((await this.engine.memory({ at })).temporaries_bytes);
+      case 'rewrites':
+        return String((await this.rewrites(made)).length);
+      case 'rewrite':
+        return (await this.rewrites(made))[Number(rest) - 1]?.ids.map((one) => one.name).join(' ') ?? 'none';
+      case 'rule':
+        return (await this.rewrites(made))[Number(rest) - 1]?.rule ?? 'none';
+      case 'verdict':
+        return (await this.decision(made, rest))?.verdict ?? 'none';
+      case 'shape':
+        return (await this.op(at, rest)).shape;
+      case 'opcode':
+        return (await this.op(at, rest)).opcode;
+      case 'users':
+        return String((await this.op(at, rest)).user_count);
+      case 'elements':
+        return String((await this.evaluated(at, rest)).elements);
+      case 'result':
+        return (await this.evaluated(at, rest)).text;
+      default:
+        throw new Error(`no expression: ${expression}`);
     }
   }
 
   private async decision(made: Made, pair: string): Promise<Decision | undefined> {
     const [producer, consumer] = pair.split(/\s+/), { decisions } = await this.engine.decisions({ module: made.at.module });
-    return decisions.find(one => one.producer === producer && one.consumer === consumer);
+    return decisions.find((one) => one.producer === producer && one.consumer === consumer);
   }
 
   private async evaluated(at: StateRef, name: string): Promise<Values['values'][0]> {
-    const { id } = await this.op(at, name), found = await this.engine.evaluate({ at }), value = found.values.find(one => one.id === id);
+    const { id } = await this.op(at, name), found = await this.engine.evaluate({ at }), value = found.values.find((one) => one.id === id);
     if (!value) throw new Error(found.note || `${name} has no value`);
     return value;
   }
@@ -118,7 +154,11 @@ export class Workshop {
   private async in_words(expression: string, value: string, named: Record<string, Made> = {}): Promise<string> {
     const what = expression.trim().split(/\s+/)[0], number = Number(value), pair = expression.trim().match(/^verdict\s+(.*?)\s+in\s+([\w-]+)$/);
     if (pair) return `The engine's pass says of this pair: ${(await this.decision(named[pair[2]] ?? await this.module(pair[2]), pair[1]))?.why ?? 'nothing'}.`;
-    if (what === 'bytes' || what === 'peak' || what === 'temporaries') return `The engine finds ${number.toLocaleString('en')} bytes${number >= 1 << 20 ? `, ${+(number / (1 << 20)).toFixed(2)} MiB` : number >= 1024 ? `, ${+(number / 1024).toFixed(2)} KiB` : ''}.`;
+    if (what === 'bytes' || what === 'peak' || what === 'temporaries') {
+      return `The engine finds ${number.toLocaleString('en')} bytes${
+        number >= 1 << 20 ? `, ${+(number / (1 << 20)).toFixed(2)} MiB` : number >= 1024 ? `, ${+(number / 1024).toFixed(2)} KiB` : ''
+      }.`;
+    }
     if (what === 'count') return `The engine finds ${number.toLocaleString('en')} of them.`;
     if (what === 'rewrite') return `The engine's first step here is about ${value.split(' ').join(' and ')}.`;
     const unit = { kernels: ' kernel', thunks: ' thunk', instructions: ' instruction', elements: ' number', rewrites: ' rewrite', users: ' user' }[what];
@@ -132,13 +172,26 @@ export class Workshop {
     const same = check.match(/^same\s+([\w-]+)$/);
     if (same) {
       // Of other parameters or another result the engine says that they cannot be compared: an answer, too.
-      const compared = await this.engine.compare({ a: (await this.module(same[1])).at, b: named.start.at }).catch((error: Error) => ({ equal: false, text: error.message }));
+      const compared = await this.engine.compare({ a: (await this.module(same[1])).at, b: named.start.at }).catch((error: Error) => ({
+        equal: false,
+        text: error.message,
+      }));
       return compared.equal ? null : `The engine compared the results: ${compared.text}`;
     }
     const parts = check.match(/^(.*?)\s(=|!=|<=|>=|<|>)\s(.*)$/);
     if (!parts) throw new Error(`no check: ${check}`);
     const a = await this.value(parts[1], named), b = / in /.test(parts[3]) ? await this.value(parts[3], named) : parts[3].trim(), less = Number(a) - Number(b);
-    const holds = parts[2] === '=' ? a === b : parts[2] === '!=' ? a !== b : parts[2] === '<' ? less < 0 : parts[2] === '<=' ? less <= 0 : parts[2] === '>' ? less > 0 : less >= 0;
+    const holds = parts[2] === '='
+      ? a === b
+      : parts[2] === '!='
+      ? a !== b
+      : parts[2] === '<'
+      ? less < 0
+      : parts[2] === '<='
+      ? less <= 0
+      : parts[2] === '>'
+      ? less > 0
+      : less >= 0;
     return holds ? null : this.in_words(parts[1], a, named);
   }
 
@@ -146,11 +199,22 @@ export class Workshop {
   async judge(question: Question, given: string): Promise<Verdict> {
     if (question.kind === 'edit') return this.judge_edit(question, given);
     const right = await this.value(question.answer);
-    if (question.kind === 'choose') return { right: given === right, tells: question.options.find(one => one.value === given)?.tells ?? '', found: given === right ? '' : await this.in_words(question.answer, right), instead: given === right ? '' : question.options.find(one => one.value === right)?.tells };
+    if (question.kind === 'choose') {
+      return {
+        right: given === right,
+        tells: question.options.find((one) => one.value === given)?.tells ?? '',
+        found: given === right ? '' : await this.in_words(question.answer, right),
+        instead: given === right ? '' : question.options.find((one) => one.value === right)?.tells,
+      };
+    }
     const number = number_of(given);
     if (number === null) return { right: false, tells: 'A number is wanted, such as 4096 or 4 MiB.', found: '' };
     if (number === Number(right)) return { right: true, tells: '', found: '' };
-    return { right: false, tells: question.wrong.find(one => number_of(one.text) === number)?.tells ?? 'Not this number.', found: await this.in_words(question.answer, right) };
+    return {
+      right: false,
+      tells: question.wrong.find((one) => number_of(one.text) === number)?.tells ?? 'Not this number.',
+      found: await this.in_words(question.answer, right),
+    };
   }
 
   private async judge_edit(question: Question & { kind: 'edit' }, given: string): Promise<Verdict> {

@@ -9,7 +9,11 @@ import { hlo_editor } from '../views/editor';
 import { GraphView } from '../views/graph';
 import { TextView } from '../views/text';
 
-export interface Sheet { label: string; at: StateRef; against: StateRef | null }
+export interface Sheet {
+  label: string;
+  at: StateRef;
+  against: StateRef | null;
+}
 
 export class Desk implements Host {
   readonly session: Session;
@@ -31,15 +35,27 @@ export class Desk implements Host {
     this.graph = new GraphView(this);
     this.text = new TextView(this);
     this.states.append(this.graph.element, this.text.element);
-    this.editing.append(h('div', { class: 'toolbar' }, button('Run (Ctrl+Enter)', () => this.run(), { class: 'primary run' }), button('As it was', () => this.set_text(this.first), { title: 'The module of this step, as it was before' })), this.place_of_editor);
+    this.editing.append(
+      h(
+        'div',
+        { class: 'toolbar' },
+        button('Run (Ctrl+Enter)', () => this.run(), { class: 'primary run' }),
+        button('As it was', () => this.set_text(this.first), { title: 'The module of this step, as it was before' }),
+      ),
+      this.place_of_editor,
+    );
     this.element = h('div', { class: 'desk' }, this.tabs, this.states, this.editing);
   }
   private first = '';
 
-  get engine(): Engine { return this.session.engine; }
+  get engine(): Engine {
+    return this.session.engine;
+  }
 
   /** The page's engine may be a new one. */
-  fresh_engine(): void { this.session.engine = this.outer.session.engine; }
+  fresh_engine(): void {
+    this.session.engine = this.outer.session.engine;
+  }
 
   /** Sheets to look at; with `edit` an editor stands before them. */
   async set(sheets: Sheet[], shown: number, edit: { text: string; now: string; run: () => void } | null = null): Promise<void> {
@@ -48,8 +64,9 @@ export class Desk implements Host {
     if (edit) {
       this.first = edit.text;
       this.run = edit.run;
-      if (!this.editor) this.editor = hlo_editor(this.place_of_editor, edit.now, 'HLO text, to be changed; Ctrl+Enter runs the passes, Escape leaves', () => this.run());
-      else if (this.editor.getValue() !== edit.now) this.set_text(edit.now);
+      if (!this.editor) {
+        this.editor = hlo_editor(this.place_of_editor, edit.now, 'HLO text, to be changed; Ctrl+Enter runs the passes, Escape leaves', () => this.run());
+      } else if (this.editor.getValue() !== edit.now) this.set_text(edit.now);
     }
     await this.session.load();
     await this.pick(shown);
@@ -58,20 +75,46 @@ export class Desk implements Host {
   /** -1: the editor. */
   async pick(index: number): Promise<void> {
     this.at = index < 0 && this.edits ? -1 : Math.max(0, Math.min(index, this.sheets.length - 1));
-    const names = this.sheets.map(sheet => sheet.label), all = this.edits ? ['Change it', ...names] : names, here = this.edits ? this.at + 1 : this.at;
+    const names = this.sheets.map((sheet) => sheet.label), all = this.edits ? ['Change it', ...names] : names, here = this.edits ? this.at + 1 : this.at;
     const sheet = this.sheets[this.at];
-    fill(this.tabs, ...all.map((name, i) => h('button', { type: 'button', role: 'tab', 'aria-selected': String(i === here), onclick: () => { this.pick(this.edits ? i - 1 : i).catch(error => this.failed(error)); } }, name)),
-      h('span', { class: 'spring' }), sheet ? button('In the whole page', () => this.whole(sheet), { class: 'whole', title: 'Opens this module with all views; the back button leads here' }) : null);
+    fill(
+      this.tabs,
+      ...all.map((name, i) =>
+        h('button', {
+          type: 'button',
+          role: 'tab',
+          'aria-selected': String(i === here),
+          onclick: () => {
+            this.pick(this.edits ? i - 1 : i).catch((error) => this.failed(error));
+          },
+        }, name)
+      ),
+      h('span', { class: 'spring' }),
+      sheet
+        ? button('In the whole page', () => this.whole(sheet), { class: 'whole', title: 'Opens this module with all views; the back button leads here' })
+        : null,
+    );
     this.editing.hidden = this.at !== -1;
     this.states.hidden = this.at === -1 || !sheet;
-    if (this.at === -1) { this.editor?.refresh(); return; }
+    if (this.at === -1) {
+      this.editor?.refresh();
+      return;
+    }
     if (sheet) await this.go({ at: sheet.at, against: sheet.against, op: null, name: '', open: null, all: true });
   }
 
-  set_text(text: string): void { this.editor?.setValue(text); }
-  get_text(): string { return this.editor?.getValue() ?? ''; }
-  labels(): string { return this.sheets.map(sheet => sheet.label).join(' '); }
-  shows(): StateRef | null { return this.sheets[this.at]?.at ?? null; }
+  set_text(text: string): void {
+    this.editor?.setValue(text);
+  }
+  get_text(): string {
+    return this.editor?.getValue() ?? '';
+  }
+  labels(): string {
+    return this.sheets.map((sheet) => sheet.label).join(' ');
+  }
+  shows(): StateRef | null {
+    return this.sheets[this.at]?.at ?? null;
+  }
 
   async go(change: Partial<Place>): Promise<void> {
     const place: Place = { ...this.session.place, ...change, view: 'graph' }, turn = this.session.begin();
@@ -81,7 +124,7 @@ export class Desk implements Host {
 
   async select(id: Id | null, name: string, change: Partial<Place> = {}): Promise<void> {
     this.say(id === null ? 'nothing selected' : `selected ${name.slice(0, 200)}`);
-    await this.go({ ...change, op: id, name }).catch(error => this.failed(error));
+    await this.go({ ...change, op: id, name }).catch((error) => this.failed(error));
   }
 
   async select_name(name: string): Promise<void> {
@@ -89,12 +132,27 @@ export class Desk implements Host {
     if (id !== null) await this.select(id, name);
   }
 
-  notice(notice: Notice): void { this.outer.notice(notice); }
-  failed(error: unknown): void { this.outer.failed(error); }
-  say(text: string): void { this.outer.say(text); }
-  find_fault(): Promise<void> { return this.outer.find_fault(); }
-  async reload(): Promise<void> { await this.session.load(); }
-  theme(): void { this.graph.theme(); }
+  notice(notice: Notice): void {
+    this.outer.notice(notice);
+  }
+  failed(error: unknown): void {
+    this.outer.failed(error);
+  }
+  say(text: string): void {
+    this.outer.say(text);
+  }
+  find_fault(): Promise<void> {
+    return this.outer.find_fault();
+  }
+  async reload(): Promise<void> {
+    await this.session.load();
+  }
+  theme(): void {
+    this.graph.theme();
+  }
 
-  key(event: KeyboardEvent): boolean { return this.at !== -1 && !!this.sheets.length && !event.key.startsWith('ArrowL') && !event.key.startsWith('ArrowR') && event.key !== 'Enter' && this.graph.key(event); }
+  key(event: KeyboardEvent): boolean {
+    return this.at !== -1 && !!this.sheets.length && !event.key.startsWith('ArrowL') && !event.key.startsWith('ArrowR') && event.key !== 'Enter' &&
+      this.graph.key(event);
+  }
 }

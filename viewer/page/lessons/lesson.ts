@@ -1,36 +1,69 @@
 // A lesson's text, read: steps, modules, what is shown, questions with their checks. The form is in docs/formats.md. No
 // part of this asks the page or the engine, so that tests read the same files in the same way.
 
-export interface Option { value: string; label: string; tells: string }
-export interface Wrong { text: string; tells: string }
+export interface Option {
+  value: string;
+  label: string;
+  tells: string;
+}
+export interface Wrong {
+  text: string;
+  tells: string;
+}
 
 export type Question =
   | { kind: 'choose'; text: string; answer: string; options: Option[]; after: string }
   | { kind: 'number'; text: string; answer: string; wrong: Wrong[]; after: string }
-  | { kind: 'edit'; text: string; module: string; passes: string[]; expect: { check: string; tells: string }[]; solution: string; wrong: Wrong[]; after: string };
+  | {
+    kind: 'edit';
+    text: string;
+    module: string;
+    passes: string[];
+    expect: { check: string; tells: string }[];
+    solution: string;
+    wrong: Wrong[];
+    after: string;
+  };
 
 /** `fuel`: of a pass the most rewrites that it makes; `options`: by `pass.option`. */
-export interface Run { name: string; from: string; passes: string[]; fuel: Record<string, number>; options: Record<string, string> }
+export interface Run {
+  name: string;
+  from: string;
+  passes: string[];
+  fuel: Record<string, number>;
+  options: Record<string, string>;
+}
 
 export interface Step {
   title: string;
-  body: string[];           // paragraphs; those of lines that begin with `- ` are lists, with four blanks code
-  show: string[];           // modules side by side as tabs, the last one first in sight
-  table: string[];          // modules whose kernels and bytes are told
-  values: string;           // module that is evaluated
-  thunks: string[];         // modules whose thunks are listed
+  body: string[]; // paragraphs; those of lines that begin with `- ` are lists, with four blanks code
+  show: string[]; // modules side by side as tabs, the last one first in sight
+  table: string[]; // modules whose kernels and bytes are told
+  values: string; // module that is evaluated
+  thunks: string[]; // modules whose thunks are listed
   question: Question | null;
   predict: boolean;
 }
 
-export interface Lesson { name: string; title: string; about: string; steps: Step[]; modules: Map<string, string>; runs: Run[] }
+export interface Lesson {
+  name: string;
+  title: string;
+  about: string;
+  steps: Step[];
+  modules: Map<string, string>;
+  runs: Run[];
+}
 
 class LessonFault extends Error {}
 
-function fault(name: string, line: number, what: string): never { throw new LessonFault(`lesson ${name}, line ${line + 1}: ${what}`); }
+function fault(name: string, line: number, what: string): never {
+  throw new LessonFault(`lesson ${name}, line ${line + 1}: ${what}`);
+}
 
 /** Reads a lesson; throws with the line where the text is not of the form. */
-export function read_lesson(name: string, text: string): Lesson { return new Reader(name, text).read(); }
+export function read_lesson(name: string, text: string): Lesson {
+  return new Reader(name, text).read();
+}
 
 class Reader {
   private lines: string[];
@@ -52,8 +85,10 @@ class Reader {
         this.end_paragraph();
         this.step = { title: line.slice(3), body: [], show: [], table: [], values: '', thunks: [], question: null, predict: false };
         this.lesson.steps.push(this.step);
-      } else if (word) { this.end_paragraph(); this.order(word[1], (word[2] ?? '').trim()); }
-      else if (!line.trim()) this.end_paragraph();
+      } else if (word) {
+        this.end_paragraph();
+        this.order(word[1], (word[2] ?? '').trim());
+      } else if (!line.trim()) this.end_paragraph();
       else this.paragraph.push(line);
     }
     this.end_paragraph();
@@ -62,11 +97,19 @@ class Reader {
     return this.lesson;
   }
 
-  private wrong(what: string): never { return fault(this.name, this.at, what); }
+  private wrong(what: string): never {
+    return fault(this.name, this.at, what);
+  }
 
-  private has(module: string): boolean { return this.lesson.modules.has(module) || this.lesson.runs.some(run => run.name === module); }
-  private known(module: string): string { return this.has(module) ? module : this.wrong(`there is no module ${module}`); }
-  private fresh(module: string): string { return /^[a-z][\w-]*$/.test(module) && !this.has(module) ? module : this.wrong(`not the name of a new module: ${module}`); }
+  private has(module: string): boolean {
+    return this.lesson.modules.has(module) || this.lesson.runs.some((run) => run.name === module);
+  }
+  private known(module: string): string {
+    return this.has(module) ? module : this.wrong(`there is no module ${module}`);
+  }
+  private fresh(module: string): string {
+    return /^[a-z][\w-]*$/.test(module) && !this.has(module) ? module : this.wrong(`not the name of a new module: ${module}`);
+  }
 
   private parts(rest: string, form: string): string[] {
     const parts = rest.split(' | ');
@@ -77,7 +120,7 @@ class Reader {
     if (!this.paragraph.length) return;
     const said = this.paragraph.join('\n'), step = this.step, question = step?.question;
     this.paragraph = [];
-    if (step && question) question.after += (question.after ? '\n\n' : '') + said;   // shown when it is answered
+    if (step && question) question.after += (question.after ? '\n\n' : '') + said; // shown when it is answered
     else if (step) step.body.push(said);
     else this.lesson.about += (this.lesson.about ? ' ' : '') + said;
   }
@@ -92,19 +135,42 @@ class Reader {
   }
 
   private order(word: string, rest: string): void {
-    const words = rest.split(/\s+/).filter(Boolean), step = this.step ?? this.wrong('a step (`## Title`) comes first'), known = (module: string) => this.known(module);
+    const words = rest.split(/\s+/).filter(Boolean),
+      step = this.step ?? this.wrong('a step (`## Title`) comes first'),
+      known = (module: string) => this.known(module);
     switch (word) {
-      case 'module': this.lesson.modules.set(this.fresh(rest), this.fenced()); return;
-      case 'run': this.lesson.runs.push(this.run(words)); return;
-      case 'show': step.show.push(...words.map(known)); return;
-      case 'table': step.table.push(...words.map(known)); return;
-      case 'thunks': step.thunks.push(...words.map(known)); return;
-      case 'values': step.values = known(rest); return;
-      case 'predict': step.predict = true; return;
-      case 'choose': step.question = { kind: 'choose', text: rest, answer: '', options: [], after: '' }; return;
-      case 'number': step.question = { kind: 'number', text: rest, answer: '', wrong: [], after: '' }; return;
-      case 'edit': step.question = { kind: 'edit', text: words.slice(1).join(' '), module: known(words[0]), passes: [], expect: [], solution: '', wrong: [], after: '' }; return;
-      default: this.of_question(step.question ?? this.wrong(`@${word} without a question before it`), word, rest);
+      case 'module':
+        this.lesson.modules.set(this.fresh(rest), this.fenced());
+        return;
+      case 'run':
+        this.lesson.runs.push(this.run(words));
+        return;
+      case 'show':
+        step.show.push(...words.map(known));
+        return;
+      case 'table':
+        step.table.push(...words.map(known));
+        return;
+      case 'thunks':
+        step.thunks.push(...words.map(known));
+        return;
+      case 'values':
+        step.values = known(rest);
+        return;
+      case 'predict':
+        step.predict = true;
+        return;
+      case 'choose':
+        step.question = { kind: 'choose', text: rest, answer: '', options: [], after: '' };
+        return;
+      case 'number':
+        step.question = { kind: 'number', text: rest, answer: '', wrong: [], after: '' };
+        return;
+      case 'edit':
+        step.question = { kind: 'edit', text: words.slice(1).join(' '), module: known(words[0]), passes: [], expect: [], solution: '', wrong: [], after: '' };
+        return;
+      default:
+        this.of_question(step.question ?? this.wrong(`@${word} without a question before it`), word, rest);
     }
   }
 
@@ -116,7 +182,10 @@ class Reader {
       const [, pass, options, most] = word.match(/^([\w-]+)(?:\{(\w+=\w+(?:,\w+=\w+)*)\})?(?::(\d+))?$/) ?? this.wrong(`no pass: ${word}`);
       run.passes.push(pass);
       if (most) run.fuel[pass] = Number(most);
-      for (const option of options?.split(',') ?? []) { const [key, value] = option.split('='); run.options[`${pass}.${key}`] = value; }
+      for (const option of options?.split(',') ?? []) {
+        const [key, value] = option.split('=');
+        run.options[`${pass}.${key}`] = value;
+      }
     }
     return run;
   }
@@ -142,7 +211,10 @@ class Reader {
 
 /** A question says how it is checked, and what is wrong. */
 function complete(name: string, step: Step): void {
-  const q = step.question, lacks = (what: string): never => { throw new LessonFault(`lesson ${name}: the question of "${step.title}" lacks ${what}`); };
+  const q = step.question,
+    lacks = (what: string): never => {
+      throw new LessonFault(`lesson ${name}: the question of "${step.title}" lacks ${what}`);
+    };
   if (!q) return;
   if (q.kind === 'edit') {
     if (!q.expect.length) lacks('@expect');

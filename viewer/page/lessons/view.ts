@@ -1,7 +1,6 @@
 // The lessons: a list of them, and one step at a time beside the desk. Which lesson and step is in the address.
-import { add, bytes, button, fill, foreign, h, link, plural, seconds } from '../dom';
-import type { App } from '../app';
-import { View } from '../host';
+import { add, button, bytes, fill, foreign, h, link, plural, seconds } from '../dom';
+import { Host, View } from '../host';
 import { Place } from '../session';
 import { show_values } from '../views/results';
 import { Made, Verdict, Workshop } from './check';
@@ -10,21 +9,29 @@ import { Lesson, Question, read_lesson, Step } from './lesson';
 import { Decision, predict_element, read_decisions, valid_said } from './predict';
 
 /** What a page with lessons carries: files by name, and the lesson that it opens with ('' the list of all). */
-export interface Course { texts: Map<string, string>; first: string }
+export interface Course {
+  texts: Map<string, string>;
+  first: string;
+}
 
 /** Text with `code` and **words that are explained here**; nothing else of it is markup. */
 export function inline(text: string): (HTMLElement | string)[] {
-  return text.split(/(`[^`]+`|\*\*[^*]+\*\*)/).filter(Boolean).map(part => part.startsWith('`') ? h('code', null, part.slice(1, -1)) : part.startsWith('**') ? h('b', { class: 'term' }, part.slice(2, -2)) : part);
+  return text.split(/(`[^`]+`|\*\*[^*]+\*\*)/).filter(Boolean).map((part) =>
+    part.startsWith('`') ? h('code', null, part.slice(1, -1)) : part.startsWith('**') ? h('b', { class: 'term' }, part.slice(2, -2)) : part
+  );
 }
 
 /** A paragraph, a list (lines that begin with `- `) or code (four blanks in front of each line). */
 function paragraph(text: string): HTMLElement {
   if (text.startsWith('    ')) return h('pre', { class: 'code' }, text.replace(/^ {4}/gm, ''));
   if (!text.startsWith('- ')) return h('p', null, ...inline(text));
-  return h('ul', null, ...text.split(/^- /m).filter(Boolean).map(item => h('li', null, ...inline(item.trim()))));
+  return h('ul', null, ...text.split(/^- /m).filter(Boolean).map((item) => h('li', null, ...inline(item.trim()))));
 }
 
-interface Answer { given: string; verdict: Verdict }
+interface Answer {
+  given: string;
+  verdict: Verdict;
+}
 
 export class LessonView implements View {
   readonly name = 'lesson' as const;
@@ -33,47 +40,72 @@ export class LessonView implements View {
   private fault = '';
   private decisions: Decision[] = [];
   private words = h('div', { class: 'lesson-text', tabIndex: -1 });
-  private made_desk: Desk | null = null;   // when a lesson is opened: pages without lessons do without
+  private made_desk: Desk | null = null; // when a lesson is opened: pages without lessons do without
   private workshops = new Map<string, Workshop>();
   private answers = new Map<string, Answer>();
   private seen = '';
-  private in_sight = 0;   // the decision shown
+  private in_sight = 0; // the decision shown
 
-  constructor(private app: App, private course: Course | null) {
+  constructor(private host: Host, private course: Course | null) {
     this.element = h('section', { class: 'view lesson', 'aria-label': 'Lesson' }, this.words);
     try {
       for (const [file, text] of course?.texts ?? []) if (file.endsWith('.md')) this.lessons.push(read_lesson(file.replace(/^\d+_|\.md$/g, ''), text));
       this.decisions = read_decisions(course?.texts.get('decisions.json') ?? '{"decisions": []}');
-    } catch (error) { this.fault = String((error as Error).message ?? error); }
+    } catch (error) {
+      this.fault = String((error as Error).message ?? error);
+    }
   }
 
   private get desk(): Desk {
     if (!this.made_desk) {
-      this.made_desk = new Desk(this.app, sheet => { this.app.reload().then(() => this.app.go({ at: sheet.at, against: sheet.against, view: 'graph', op: null, name: '', open: null, all: false })).catch(error => this.app.failed(error)); });
+      this.made_desk = new Desk(this.host, (sheet) => {
+        this.host.reload().then(() => this.host.go({ at: sheet.at, against: sheet.against, view: 'graph', op: null, name: '', open: null, all: false })).catch(
+          (error) => this.host.failed(error),
+        );
+      });
       this.element.append(this.made_desk.element);
     }
     return this.made_desk;
   }
 
-  theme(): void { this.made_desk?.theme(); }
+  theme(): void {
+    this.made_desk?.theme();
+  }
 
   /** The engine is a new one, which has none of our modules. */
-  forget(): void { this.workshops.clear(); this.made_desk?.fresh_engine(); this.seen = ''; }
+  forget(): void {
+    this.workshops.clear();
+    this.made_desk?.fresh_engine();
+    this.seen = '';
+  }
 
-  title(place: Place): string { return this.lesson(place)?.title ?? 'Lessons'; }
+  title(place: Place): string {
+    return this.lesson(place)?.title ?? 'Lessons';
+  }
 
-  private lesson(place: Place): Lesson | undefined { return this.lessons.find(one => one.name === place.lesson); }
-  private step_of(place: Place): number { return Math.max(1, Math.min(place.step, this.lesson(place)?.steps.length ?? 1)); }
-  private key_of(place: Place): string { return `${place.lesson}/${this.step_of(place)}`; }
+  private lesson(place: Place): Lesson | undefined {
+    return this.lessons.find((one) => one.name === place.lesson);
+  }
+  private step_of(place: Place): number {
+    return Math.max(1, Math.min(place.step, this.lesson(place)?.steps.length ?? 1));
+  }
+  private key_of(place: Place): string {
+    return `${place.lesson}/${this.step_of(place)}`;
+  }
 
-  private to(lesson: string, step: number): Promise<void> { return this.app.go({ view: 'lesson', lesson, step, query: '' }); }
+  private to(lesson: string, step: number): Promise<void> {
+    return this.host.go({ view: 'lesson', lesson, step, query: '' });
+  }
 
   async show(place: Place, turn: number): Promise<void> {
     const lesson = this.lesson(place), key = `${this.key_of(place)}?${place.query}`;
     if (key === this.seen) return;
     this.seen = key;
     if (this.made_desk) this.made_desk.element.hidden = !lesson;
-    if (!lesson) { this.contents(place.lesson); return; }
+    if (!lesson) {
+      this.contents(place.lesson);
+      return;
+    }
     const step = lesson.steps[this.step_of(place) - 1], said = valid_said(place.query, this.decisions.length);
     if (step.predict && !(this.in_sight === said.length - 1 && said.length)) this.in_sight = said.length;
     await this.draw(lesson, step, place, turn);
@@ -81,33 +113,110 @@ export class LessonView implements View {
 
   private contents(asked: string): void {
     const none = this.course ? null : h('p', null, 'This page carries no lessons. `hlo-replay lesson -o lessons.html` makes one that does.');
-    fill(this.words, h('h1', { tabIndex: -1 }, 'Lessons'), none, this.fault ? h('p', { class: 'warn', role: 'alert' }, this.fault) : null, asked && this.course ? h('p', { class: 'warn' }, 'There is no lesson ', foreign(asked, 60), '.') : null,
-      h('ol', { class: 'course' }, ...this.lessons.map(lesson => h('li', null, h('h2', null, link(lesson.title, () => { void this.to(lesson.name, 1); })), h('p', null, ...inline(lesson.about)), h('p', { class: 'faint' }, plural(lesson.steps.length, 'step'))))),
-      this.lessons.length ? h('p', { class: 'faint' }, 'Everything runs in this page: nothing is asked of a network. ', h('kbd', null, '→'), ' continues, ', h('kbd', null, '←'), ' goes back, ', h('kbd', null, '?'), ' lists the keys.') : null);
+    fill(
+      this.words,
+      h('h1', { tabIndex: -1 }, 'Lessons'),
+      none,
+      this.fault ? h('p', { class: 'warn', role: 'alert' }, this.fault) : null,
+      asked && this.course ? h('p', { class: 'warn' }, 'There is no lesson ', foreign(asked, 60), '.') : null,
+      h(
+        'ol',
+        { class: 'course' },
+        ...this.lessons.map((lesson) =>
+          h(
+            'li',
+            null,
+            h(
+              'h2',
+              null,
+              link(lesson.title, () => {
+                void this.to(lesson.name, 1);
+              }),
+            ),
+            h('p', null, ...inline(lesson.about)),
+            h('p', { class: 'faint' }, plural(lesson.steps.length, 'step')),
+          )
+        ),
+      ),
+      this.lessons.length
+        ? h(
+          'p',
+          { class: 'faint' },
+          'Everything runs in this page: nothing is asked of a network. ',
+          h('kbd', null, '→'),
+          ' continues, ',
+          h('kbd', null, '←'),
+          ' goes back, ',
+          h('kbd', null, '?'),
+          ' lists the keys.',
+        )
+        : null,
+    );
   }
 
   private workshop(lesson: Lesson): Workshop {
     let found = this.workshops.get(lesson.name);
-    if (!found) this.workshops.set(lesson.name, found = new Workshop(this.app.engine, lesson));
+    if (!found) this.workshops.set(lesson.name, found = new Workshop(this.host.engine, lesson));
     return found;
   }
 
   private async draw(lesson: Lesson, step: Step, place: Place, turn: number): Promise<void> {
-    const number = this.step_of(place), shop = this.workshop(lesson), more = h('div', { class: 'lesson-more' }), values = h('div', { class: 'lesson-more' }), asks = h('div');
+    const number = this.step_of(place),
+      shop = this.workshop(lesson),
+      more = h('div', { class: 'lesson-more' }),
+      values = h('div', { class: 'lesson-more' }),
+      asks = h('div');
     const next = this.lessons[this.lessons.indexOf(lesson) + 1];
-    const steps = h('nav', { class: 'steps', 'aria-label': 'Steps' }, ...lesson.steps.map((one, i) => button('', () => { void this.to(lesson.name, i + 1); },
-      { class: 'step' + (i + 1 === number ? ' here' : i + 1 < number ? ' past' : ''), 'aria-label': `Step ${i + 1}: ${one.title}`, 'aria-current': i + 1 === number ? 'step' : null, title: `${i + 1}. ${one.title}` })));
+    const steps = h(
+      'nav',
+      { class: 'steps', 'aria-label': 'Steps' },
+      ...lesson.steps.map((one, i) =>
+        button('', () => {
+          void this.to(lesson.name, i + 1);
+        }, {
+          class: 'step' + (i + 1 === number ? ' here' : i + 1 < number ? ' past' : ''),
+          'aria-label': `Step ${i + 1}: ${one.title}`,
+          'aria-current': i + 1 === number ? 'step' : null,
+          title: `${i + 1}. ${one.title}`,
+        })
+      ),
+    );
     const heading = h('h1', { tabIndex: -1 }, step.title);
-    fill(this.words, h('div', { class: 'faint lesson-name' }, `${lesson.title} · ${number} of ${lesson.steps.length}`), steps, heading, ...step.body.map(paragraph), values, asks, more,
-      h('div', { class: 'lesson-nav' }, button('← Back', () => this.turn(-1), { disabled: number === 1 }), number < lesson.steps.length ? button('Next →', () => this.turn(1), { class: 'primary next' }) :
-        next ? button(`Next lesson: ${next.title} →`, () => { void this.to(next.name, 1); }, { class: 'primary next' }) : button('All lessons', () => { void this.to('', 1); }, { class: 'primary next' })));
+    fill(
+      this.words,
+      h('div', { class: 'faint lesson-name' }, `${lesson.title} · ${number} of ${lesson.steps.length}`),
+      steps,
+      heading,
+      ...step.body.map(paragraph),
+      values,
+      asks,
+      more,
+      h(
+        'div',
+        { class: 'lesson-nav' },
+        button('← Back', () => this.turn(-1), { disabled: number === 1 }),
+        number < lesson.steps.length ? button('Next →', () => this.turn(1), { class: 'primary next' }) : next
+          ? button(`Next lesson: ${next.title} →`, () => {
+            void this.to(next.name, 1);
+          }, { class: 'primary next' })
+          : button('All lessons', () => {
+            void this.to('', 1);
+          }, { class: 'primary next' }),
+      ),
+    );
     this.words.scrollTop = 0;
     if (!(document.activeElement as HTMLElement | null)?.closest('input, .CodeMirror')) heading.focus({ preventScroll: true });
-    if (step.predict) { await this.draw_decision(lesson, place, asks); return; }
+    if (step.predict) {
+      await this.draw_decision(lesson, place, asks);
+      return;
+    }
     if (step.question) this.draw_question(step.question, shop, place, asks);
     const sheets: Sheet[] = [];
-    for (const name of step.show) { const made = await shop.module(name); sheets.push({ label: name, at: made.at, against: made.from }); }
-    if (!this.app.session.fresh(turn)) return;
+    for (const name of step.show) {
+      const made = await shop.module(name);
+      sheets.push({ label: name, at: made.at, against: made.from });
+    }
+    if (!this.host.session.fresh(turn)) return;
     const question = step.question, known = this.answers.get(this.key_of(place));
     if (question?.kind === 'edit') await this.desk_to_edit(question, lesson, shop, place, asks, known);
     // What would answer the question, the tables and what the passes made of the module, comes to the fore with the answer.
@@ -125,7 +234,7 @@ export class LessonView implements View {
   private reveal: () => Promise<void> = () => Promise.resolve();
 
   private turn(by: number): void {
-    const place = this.app.session.place, lesson = this.lesson(place), to = this.step_of(place) + by;
+    const place = this.host.session.place, lesson = this.lesson(place), to = this.step_of(place) + by;
     if (lesson && to >= 1 && to <= lesson.steps.length) void this.to(lesson.name, to);
   }
 
@@ -137,29 +246,82 @@ export class LessonView implements View {
   }
 
   private thunk_table(name: string, thunks: { kind: string; name: string; depth: number }[]): HTMLElement {
-    return h('table', { class: 'table kernels' }, h('caption', null, h('b', null, name), `: ${plural(thunks.length, 'thunk')}`), h('thead', null, h('tr', null, ...['', 'kind', 'of'].map(t => h('th', { scope: 'col' }, t)))),
-      h('tbody', null, ...thunks.map((thunk, i) => h('tr', null, h('td', { class: 'n' }, i + 1), h('td', null, '\u2003'.repeat(thunk.depth) + thunk.kind), h('td', null, foreign(thunk.name, 40))))));
+    return h(
+      'table',
+      { class: 'table kernels' },
+      h('caption', null, h('b', null, name), `: ${plural(thunks.length, 'thunk')}`),
+      h('thead', null, h('tr', null, ...['', 'kind', 'of'].map((t) => h('th', { scope: 'col' }, t)))),
+      h(
+        'tbody',
+        null,
+        ...thunks.map((thunk, i) =>
+          h('tr', null, h('td', { class: 'n' }, i + 1), h('td', null, '\u2003'.repeat(thunk.depth) + thunk.kind), h('td', null, foreign(thunk.name, 40)))
+        ),
+      ),
+    );
   }
 
   private kernel_table(name: string, kernels: { name: string; bytes: number; seconds: number }[]): HTMLElement {
-    const row = (first: HTMLElement | string, size: number, time: number) => h('tr', null, h('td', null, first), h('td', { class: 'n' }, bytes(size)), h('td', { class: 'n' }, seconds(time)));
-    return h('table', { class: 'table kernels' }, h('caption', null, h('b', null, name), `: ${plural(kernels.length, 'kernel')}`), h('thead', null, h('tr', null, ...['kernel', 'read and written', 'least time, launch aside'].map((t, i) => h('th', { scope: 'col', class: i ? 'n' : null }, t)))),
-      h('tbody', null, ...kernels.map(kernel => row(foreign(kernel.name, 40), kernel.bytes, kernel.seconds)), row(h('b', null, 'together'), kernels.reduce((sum, one) => sum + one.bytes, 0), kernels.reduce((sum, one) => sum + one.seconds, 0))));
+    const row = (first: HTMLElement | string, size: number, time: number) =>
+      h('tr', null, h('td', null, first), h('td', { class: 'n' }, bytes(size)), h('td', { class: 'n' }, seconds(time)));
+    return h(
+      'table',
+      { class: 'table kernels' },
+      h('caption', null, h('b', null, name), `: ${plural(kernels.length, 'kernel')}`),
+      h(
+        'thead',
+        null,
+        h('tr', null, ...['kernel', 'read and written', 'least time, launch aside'].map((t, i) => h('th', { scope: 'col', class: i ? 'n' : null }, t))),
+      ),
+      h(
+        'tbody',
+        null,
+        ...kernels.map((kernel) => row(foreign(kernel.name, 40), kernel.bytes, kernel.seconds)),
+        row(h('b', null, 'together'), kernels.reduce((sum, one) => sum + one.bytes, 0), kernels.reduce((sum, one) => sum + one.seconds, 0)),
+      ),
+    );
   }
 
   // --- questions ---
 
   private draw_question(question: Question, shop: Workshop, place: Place, asks: HTMLElement): void {
     const key = this.key_of(place), answer = this.answers.get(key);
-    const give = (given: string) => { this.judge(question, shop, place, asks, given).catch(error => this.wrong_text(asks, error)); };
+    const give = (given: string) => {
+      this.judge(question, shop, place, asks, given).catch((error) => this.wrong_text(asks, error));
+    };
     const box = h('div', { class: 'question' }, h('h3', null, ...inline(question.text)));
-    if (question.kind === 'choose')
-      box.append(h('div', { class: 'options' }, ...question.options.map((one, i) => h('button', { type: 'button', class: 'option' + (answer?.given === one.value ? ' chosen' : ''), data: { value: one.value }, onclick: () => give(one.value) }, h('kbd', null, i + 1), ' ', ...inline(one.label)))));
-    else if (question.kind === 'number') {
+    if (question.kind === 'choose') {
+      box.append(
+        h(
+          'div',
+          { class: 'options' },
+          ...question.options.map((one, i) =>
+            h(
+              'button',
+              {
+                type: 'button',
+                class: 'option' + (answer?.given === one.value ? ' chosen' : ''),
+                data: { value: one.value },
+                onclick: () => give(one.value),
+              },
+              h('kbd', null, i + 1),
+              ' ',
+              ...inline(one.label),
+            )
+          ),
+        ),
+      );
+    } else if (question.kind === 'number') {
       const input = h('input', { type: 'text', 'aria-label': 'Your answer', value: answer?.given ?? '', maxLength: 60, spellcheck: false });
-      input.addEventListener('keydown', event => { if (event.key === 'Enter') give(input.value); });
+      input.addEventListener('keydown', (event) => {
+        if (event.key === 'Enter') give(input.value);
+      });
       box.append(h('div', { class: 'options' }, input, button('Check', () => give(input.value), { class: 'primary' })));
-    } else box.append(h('p', { class: 'faint' }, question.passes.length ? `Change the text, then run it: the engine takes it and runs ${question.passes.join(', ')}.` : 'Change the text, then run it.'));
+    } else {box.append(h(
+        'p',
+        { class: 'faint' },
+        question.passes.length ? `Change the text, then run it: the engine takes it and runs ${question.passes.join(', ')}.` : 'Change the text, then run it.',
+      ));}
     const said = h('div', { class: 'said', role: 'status', 'aria-live': 'polite' });
     box.append(said);
     fill(asks, box);
@@ -171,8 +333,8 @@ export class LessonView implements View {
     this.answers.set(this.key_of(place), { given, verdict });
     if (this.seen !== turn) return;
     this.draw_question(question, shop, place, asks);
-    if (!verdict.right) asks.querySelector('input')?.focus();   // for another try
-    this.app.say(verdict.right ? 'right' : 'not right');
+    if (!verdict.right) asks.querySelector('input')?.focus(); // for another try
+    this.host.say(verdict.right ? 'right' : 'not right');
     const lesson = this.lesson(place);
     if (question.kind !== 'edit') await this.reveal();
     else if (lesson) await this.desk_to_edit(question, lesson, shop, place, asks, this.answers.get(this.key_of(place)));
@@ -180,33 +342,70 @@ export class LessonView implements View {
 
   private tell(question: Question, verdict: Verdict, said: HTMLElement): void {
     said.className = 'said verdict ' + (verdict.right ? 'is-right' : 'is-wrong');
-    fill(said, h('p', null, h('b', null, verdict.right ? '✓ Right. ' : question.kind === 'edit' ? '✗ Not yet. ' : '✗ No. '), ...inline(verdict.tells)), verdict.found ? h('p', { class: 'found' }, foreign(verdict.found, 600)) : null, verdict.instead ? paragraph(verdict.instead) : null, ...(verdict.right || question.kind !== 'edit' && verdict.found ? question.after.split('\n\n').filter(Boolean).map(paragraph) : []));
-    if (question.kind === 'edit' && !verdict.right) said.append(button('Show a solution', () => { this.desk.set_text(question.solution); void this.desk.pick(-1); }));
+    fill(
+      said,
+      h('p', null, h('b', null, verdict.right ? '✓ Right. ' : question.kind === 'edit' ? '✗ Not yet. ' : '✗ No. '), ...inline(verdict.tells)),
+      verdict.found ? h('p', { class: 'found' }, foreign(verdict.found, 600)) : null,
+      verdict.instead ? paragraph(verdict.instead) : null,
+      ...(verdict.right || question.kind !== 'edit' && verdict.found ? question.after.split('\n\n').filter(Boolean).map(paragraph) : []),
+    );
+    if (question.kind === 'edit' && !verdict.right) {
+      said.append(button('Show a solution', () => {
+        this.desk.set_text(question.solution);
+        void this.desk.pick(-1);
+      }));
+    }
   }
 
   /** A text that cannot be read, or a pass that refuses it: said in the engine's words. */
   private wrong_text(asks: HTMLElement, error: unknown): void {
     const { message, hint, line } = error as { message?: string; hint?: string; line?: number }, said = asks.querySelector<HTMLElement>('.said');
-    if (!said) { this.app.failed(error); return; }
+    if (!said) {
+      this.host.failed(error);
+      return;
+    }
     said.className = 'said verdict is-wrong';
-    fill(said, h('p', { role: 'alert' }, h('b', null, line ? `Line ${line}: ` : ''), foreign(String(message ?? error), 600)), hint ? h('p', { class: 'faint' }, foreign(hint, 400)) : null);
+    fill(
+      said,
+      h('p', { role: 'alert' }, h('b', null, line ? `Line ${line}: ` : ''), foreign(String(message ?? error), 600)),
+      hint ? h('p', { class: 'faint' }, foreign(hint, 400)) : null,
+    );
   }
 
-  private async desk_to_edit(question: Question & { kind: 'edit' }, lesson: Lesson, shop: Workshop, place: Place, asks: HTMLElement, answer: Answer | undefined): Promise<void> {
-    const first: string = lesson.modules.get(question.module) ?? await shop.module(question.module).then(one => shop.text(one.at));
+  private async desk_to_edit(
+    question: Question & { kind: 'edit' },
+    lesson: Lesson,
+    shop: Workshop,
+    place: Place,
+    asks: HTMLElement,
+    answer: Answer | undefined,
+  ): Promise<void> {
+    const first: string = lesson.modules.get(question.module) ?? await shop.module(question.module).then((one) => shop.text(one.at));
     const sheets: Sheet[] = [], made: Made | undefined = answer?.verdict.made;
     if (made) sheets.push({ label: made.from ? 'yours, after the passes' : 'yours', at: made.at, against: made.from });
     if (made?.from) sheets.unshift({ label: 'yours', at: made.from, against: null });
     this.desk.element.hidden = false;
-    await this.desk.set(sheets, made ? sheets.length - 1 : -1, { text: first, now: answer?.given ?? first, run: () => { this.judge(question, shop, place, asks, this.desk.get_text()).catch(error => this.wrong_text(asks, error)); } });
+    await this.desk.set(sheets, made ? sheets.length - 1 : -1, {
+      text: first,
+      now: answer?.given ?? first,
+      run: () => {
+        this.judge(question, shop, place, asks, this.desk.get_text()).catch((error) => this.wrong_text(asks, error));
+      },
+    });
   }
 
   // --- predict the compiler ---
 
   private async draw_decision(lesson: Lesson, place: Place, asks: HTMLElement): Promise<void> {
     const said = valid_said(place.query, this.decisions.length), decision = this.decisions[this.in_sight];
-    const say = (letters: string) => { if (!letters) this.in_sight = 0; void this.app.go({ view: 'lesson', lesson: lesson.name, step: place.step, query: letters }, 'replace'); };
-    const go = (shown: number) => { this.in_sight = shown; this.draw_decision(lesson, place, asks).catch(error => this.app.failed(error)); };
+    const say = (letters: string) => {
+      if (!letters) this.in_sight = 0;
+      void this.host.go({ view: 'lesson', lesson: lesson.name, step: place.step, query: letters }, 'replace');
+    };
+    const go = (shown: number) => {
+      this.in_sight = shown;
+      this.draw_decision(lesson, place, asks).catch((error) => this.host.failed(error));
+    };
     fill(asks, predict_element(this.decisions, said, this.in_sight, say, go));
     asks.querySelector('.verdict')?.scrollIntoView({ block: 'nearest' });
     this.desk.element.hidden = !decision;
@@ -225,18 +424,35 @@ export class LessonView implements View {
   private shown_decision = '';
 
   key(event: KeyboardEvent): boolean {
-    const place = this.app.session.place, lesson = this.lesson(place);
+    const place = this.host.session.place, lesson = this.lesson(place);
     if (!lesson) {
       const chosen = /^[1-9]$/.test(event.key) ? this.lessons[Number(event.key) - 1] : event.key === 'ArrowRight' ? this.lessons[0] : undefined;
       if (chosen) void this.to(chosen.name, 1);
       return !!chosen;
     }
-    if (event.key === 'ArrowRight' || event.key === 'ArrowLeft') { this.turn(event.key === 'ArrowRight' ? 1 : -1); return true; }
-    if (event.key === 'Home' || event.key === 'End') { void this.to(lesson.name, event.key === 'Home' ? 1 : lesson.steps.length); return true; }
-    if (event.key === 'Escape') { void this.desk.select(null, ''); return true; }
-    const buttons = /^[1-9]$/.test(event.key) ? this.words.querySelectorAll<HTMLButtonElement>('.question .option[data-value]')[Number(event.key) - 1] :
-      /^[fk]$/.test(event.key) ? this.words.querySelector<HTMLButtonElement>(`.predict .option[data-letter=${event.key}]`) : event.key === 'Enter' ? this.words.querySelector<HTMLButtonElement>('.predict .primary') : null;
-    if (buttons) { buttons.click(); return true; }
+    if (event.key === 'ArrowRight' || event.key === 'ArrowLeft') {
+      this.turn(event.key === 'ArrowRight' ? 1 : -1);
+      return true;
+    }
+    if (event.key === 'Home' || event.key === 'End') {
+      void this.to(lesson.name, event.key === 'Home' ? 1 : lesson.steps.length);
+      return true;
+    }
+    if (event.key === 'Escape') {
+      void this.desk.select(null, '');
+      return true;
+    }
+    const buttons = /^[1-9]$/.test(event.key)
+      ? this.words.querySelectorAll<HTMLButtonElement>('.question .option[data-value]')[Number(event.key) - 1]
+      : /^[fk]$/.test(event.key)
+      ? this.words.querySelector<HTMLButtonElement>(`.predict .option[data-letter=${event.key}]`)
+      : event.key === 'Enter'
+      ? this.words.querySelector<HTMLButtonElement>('.predict .primary')
+      : null;
+    if (buttons) {
+      buttons.click();
+      return true;
+    }
     return this.desk.key(event);
   }
 }
