@@ -53,6 +53,17 @@ def sums(tmp):
     sound(tmp, "reduce-scatter", SUMS, scattered + scatter + right)
     bad(tmp, "another order of devices", SUMS, scattered + scatter + right.replace("[1,8]<=[8]", "{{1,0,2,3,4,5,6,7}}"), "out")
     bad(tmp, "one of them alone", SUMS, TAKEN + scatter.replace("sum", "y") + right, "out")
+    # From a sum that lies in another order, and is another one.
+    turned = TAKEN.replace("y = f32[65536,32768]{1,0} dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}", "yt = f32[32768,65536]{1,0} dot(w, x), lhs_contracting_dims={0}, rhs_contracting_dims={1}\n  y = f32[65536,32768]{1,0} transpose(yt), dimensions={1,0}")
+    add, less = ("  sum = f32[65536,32768]{1,0} " + op for op in ("add(y, z)\n", "subtract(y, z)\n"))
+    sound(tmp, "a sum that lies in another order", TAKEN + add + scatter + right, turned + add + scatter + right)
+    bad(tmp, "another sum that lies in another order", TAKEN + add + scatter + right, turned + less + scatter + right, "sum")
+    first, other = (part + scatter.replace("sum", "y") + right for part in (TAKEN, turned.replace("dot(w, x)", "dot(v, x)")))
+    bad(tmp, "another product that lies in another order", first, other, "y")
+    # The sum that a reduce-scatter is made of is no array of its result's dimensions.
+    sine, tanh = ("  p = f32[32768,65536]{1,0} parameter(0)\n  w = f32[32768,65536]{1,0} {op}(p)\n  y = f32[65536,32768]{1,0} transpose(w), dimensions={1,0}\n".replace("{op}", op)
+                  + scatter.replace("sum", "y").replace("65536,4096", "65536,16384") + right.replace("[1,8]<=[8]", "[4,2]<=[8]") for op in ("sine", "tanh"))
+    bad(tmp, "another operation in front of a transpose", sine, tanh, "w")
     # The last device's columns alone are others.
     bad(tmp, "the last device", SUMS, SUMS.replace("28672", "28160"), "table")
     # As calls that run beside the rest, of both arrays at once.

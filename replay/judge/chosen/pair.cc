@@ -86,6 +86,8 @@ const std::vector<ExprId>& ByElements::Pair::computed_scalars() {
 ByElements::Pair::Counterpart ByElements::Pair::lined_up(ExprId e, Counterpart c, const Dims& own,
                                                          const Expr::View* order) const {
   const Expr& x = s_.all[c.e];
+  // What a message is made of, as the sum of a reduce-scatter, is met by its name, too, and has other elements.
+  if (!comparable(e, c.e)) return c;
   const std::optional<Expr::View> back = order ? turned_back(*order) : std::nullopt;
   const bool same_dims = c.dims == own;
   if (back && same_dims) return {ordered(s_.all, c.e, *back, s_.all[e].shape), shape_of(e).dims};

@@ -551,7 +551,8 @@ bool ByElements::Pair::reads_all(ExprId e, std::span<const int64_t> at, const Se
 
 bool ByElements::Pair::same_terms(ExprId e, ExprId with) {
   const std::optional<SumTerms> terms = sum_terms(s_.all, wide_->u(), e, with);
-  if (!terms) return false;
+  // What is all that is read of a longer array is that array: its elements are numbered in another way.
+  if (!terms || !comparable(terms->now, terms->before)) return false;
   ExprId same = kNoExpr;
   ElementsFinding told;
   return terms->now == terms->before ||
