@@ -331,6 +331,9 @@ HIDDEN = """ENTRY e {{
 def weak(tmp):
     code, j = bisect(tmp, "hidden", [("", HIDDEN.format(n=1, which="w")), ("algsimp", HIDDEN.format(n=2, which="u"))], "--elements")
     expect("what a mask hides is not called good", code != 0, (code, j["verdict"]))
+    bare = HIDDEN.replace("  over.{n} =", "  ROOT r =")[:HIDDEN.index("  none.{n}") - len("over.{n}") + len("ROOT r")] + "}}\n"
+    code, j = bisect(tmp, "never true", [("", bare.format(n=1, which="w")), ("algsimp", bare.format(n=2, which="u"))], "--elements")
+    expect("what is never true is not called good", code != 0, (code, j["verdict"]))
     most, same = "m = s32[] maximum(a, b)", "t = f32[65536,65536]{1,0} add(y, x)"
     first = WEAK.format(index=most, direction="GE", turn=same)
     code, j = bisect(tmp, "swapped", [("", first), ("algsimp", WEAK.format(index="m = s32[] maximum(b, a)", direction="GE", turn=same))])
@@ -362,6 +365,11 @@ def certain(tmp):
   cs = f32[65536,65536]{{1,0}} broadcast(c), dimensions={{}}
   a = f32[65536,65536]{{1,0}} abs(p)
   ROOT r = pred[65536,65536]{{1,0}} compare(a, cs), direction=EQ
+""")
+
+    def of_itself(direction):
+        return large_entry(f"""  a = f32[65536,65536]{{1,0}} abs(p)
+  ROOT r = pred[65536,65536]{{1,0}} compare(a, a), direction={direction}
 """)
 
     def reduced(op, number):
@@ -404,6 +412,7 @@ def certain(tmp):
             ("what moves elements alone is named", summed("reverse(p), dimensions={1}"), summed("transpose(p), dimensions={0,1}"), "t"),
             ("the last bit of a literal", times("1"), times("1.0000001192092896"), "c"),
             ("a number in the place of infinity", is_infinite("inf"), is_infinite("3e+38"), "c"),
+            ("what asked for NaN is never true", of_itself("NE"), of_itself("LT"), "r"),
             ("the least of what was the largest", reduced("maximum", "-inf"), reduced("minimum", "-inf"), "r"),
             ("the least of what was a sum", reduced("add", "0"), reduced("minimum", "0"), "r"),
             ("a sum that begins with two", reduced("add", "0"), reduced("add", "2"), "z"),

@@ -87,6 +87,9 @@ ElementPlan ChosenElements::Run::plan_message(const Expr& x, const Elements& num
   const int64_t count = std::max<int64_t>(universe()[x.shape].elements_count(), 1);
   const auto width = static_cast<size_t>(storage_bytes(type));
   ElementPlan p;
+  // Nobody asks that: if somebody does, the value is not compared.
+  if (options_.devices && !numbers->empty() && numbers->back() / count >= options_.devices->devices())
+    return no_plan("an element that no device has");
   if (m.kind == DeviceMessage::kNumber) {
     p.values = [&m, numbers, type, count](char* out) {
       for (int64_t n : *numbers)

@@ -186,7 +186,7 @@ class ByElements::Pair : public WholeStage {
     void note(const ChosenElements& elements);
     bool both() const;  // often enough, of each that was looked at
   };
-  // Operands of logical operations; with `choices`, what branches and selects go by, too.
+  // They themselves, and operands of logical operations; with `choices`, what branches and selects go by, too.
   Masks masks_of(ExprId a, ExprId b, const ExprSet& cut, bool choices);
   struct Sampled {
     std::vector<double> values;

@@ -329,6 +329,9 @@ ByElements::Pair::Masks ByElements::Pair::masks_of(ExprId a, ExprId b, const Set
       if (shape_of(x.operands[k]).type == ElementType::Pred && !s_.is_fixed(x.operands[k]))
         chosen.insert(x.operands[k]);
   }
+  // What is never true, as a row of `one_hot` nearly is, is alike whatever it is.
+  for (ExprId e : {a, b})
+    if (shape_of(e).type == ElementType::Pred && !s_.is_fixed(e)) chosen.insert(e);
   Masks out;
   out.of.assign(chosen.begin(), chosen.end());
   out.seen.resize(out.of.size());

@@ -141,9 +141,9 @@ std::vector<ByElements::Pair::Counterpart> ByElements::Pair::of_origin(ExprId e,
     Counterpart c{leaves[leaf], wide_->u()[whole].dims};
     c = divided_ ? Counterpart{part_of_leaf(by, v->inst, leaf, leaves[leaf], true), dims}
                  : lined_up(e, std::move(c), dims, order);
-    if (c.e == kNoExpr) continue;
+    if (c.e == kNoExpr || !comparable(e, c.e)) continue;
     if (back && divided_) c = {ordered(s_.all, c.e, *back, s_.all[e].shape), shape_of(e).dims};
-    if (comparable(e, c.e) && std::none_of(out.begin(), out.end(), [&](const Counterpart& o) { return o.e == c.e; }))
+    if (std::none_of(out.begin(), out.end(), [&](const Counterpart& o) { return o.e == c.e; }))
       out.push_back(std::move(c));
   }
   likest_first(e, &out, kMostOfOrigin);

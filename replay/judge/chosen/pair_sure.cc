@@ -103,14 +103,22 @@ bool sides_turned_round(const Expr& x, const Expr& y, std::string* words) {
   return true;
 }
 
-// Floats compared in another direction: a few elements seldom tell whether equal ones count.
+// What a float compared with itself tells: whether it is a number, whether it is none, or nothing.
+int told_of_itself(std::string_view direction) {
+  if (direction == "NE") return 1;
+  return direction == "LT" || direction == "GT" ? 2 : 0;
+}
+
+// Floats compared in another direction: a few elements seldom tell whether equal ones count, nor what is NaN.
 bool other_direction(const Expr& x, const Expr& y, std::string* words) {
   for (const Expr* e : {&x, &y})
     if (e->kind != Expr::kOperation || e->m->op(e->inst) != Opcode::Compare || e->operands.size() != 2 ||
         !is_float(e->m->shape(e->m->operand(e->inst, 0)).type))
       return false;
   const auto now = x.m->attrs(x.inst).text(Attr::direction), before = y.m->attrs(y.inst).text(Attr::direction);
-  if (x.operands != y.operands || x.operands[0] == x.operands[1] || now == before) return false;
+  if (x.operands != y.operands || now == before) return false;
+  const bool itself = x.operands[0] == x.operands[1];
+  if (itself && told_of_itself(x.m->u().text(now)) == told_of_itself(y.m->u().text(before))) return false;
   *words = "compares in another direction than before";
   return true;
 }
