@@ -171,12 +171,16 @@ def score(row, answer, text):
     """(what was said, in detail)"""
     if not answer.get("found"):
         verdict = str(answer.get("verdict", ""))
+        if answer.get("died"):  # a crash is no verdict
+            return "DIED", verdict
         if verdict.startswith("no bad stage"):
             return "NO BAD STAGE", ""
         here = [u["why"] for u in answer.get("unknown", []) if u["stage"].startswith(f"{row['stage']:04} ")]
         if here:
             return "unknown", here[0][:200]
-        return "MISSED", f"the stage was judged good or not reached: {verdict[:80]}"
+        if answer.get("stopped"):
+            return "not reached", verdict[:80]
+        return "MISSED", f"the stage was judged good: {verdict[:80]}"
     if answer.get("bad_file") != row["file"]:
         return "OTHER STAGE", f"{answer.get('bad')}: {answer.get('why')}"
     name = (answer.get("first_value_that_differs") or {}).get("name")
@@ -214,8 +218,10 @@ def judge(a):
             try:
                 run = subprocess.run([a.tool, "bisect", place, "--elements", "--json", f"--time-limit={a.limit}"], capture_output=True, text=True, timeout=a.limit + 30)
                 answer = json.loads(run.stdout)
-            except (subprocess.TimeoutExpired, ValueError) as error:
-                answer = {"found": False, "verdict": str(error)[-300:]}
+            except subprocess.TimeoutExpired:
+                answer = {"found": False, "verdict": "it did not end", "died": True}
+            except ValueError:
+                answer = {"found": False, "verdict": f"exit code {run.returncode}: {run.stderr.strip()[-200:]}", "died": True}
         said, detail = score(row, answer, edited)
         if last_bit(row):
             said = "last bit: " + said
