@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Sound dumps: does bisect accuse any, and how much of what changed does it compare?
 
-sound_dumps.py HLO_REPLAY DUMP... [--time-limit=60]     a DUMP: a folder with one module's stages, or such a folder's folder
+sound_dumps.py HLO_REPLAY DUMP... [--time-limit=60]     a DUMP: a folder with the stages of one module, or of several
 
-`bisect DUMP` as a user asks it. A row a dump: its verdict, stages judged of all, changed instructions (where the stages were run)
+`bisect DUMP` as a user asks it. A row a dump (of all its modules): its verdict, stages judged of all, changed instructions (where the stages were run)
 or values (at chosen elements) that were compared of all, seconds. *Wholly*: all stages judged and all that changed compared.
 Behind it the median share. Exit code 1 where one is accused."""
 import argparse
@@ -39,14 +39,16 @@ def main():
         except ValueError:
             print(f"{name}: cannot be asked about: {run.stderr.strip()[:200]}", flush=True)
             continue
-        compared, changed = compared_of(j)
+        modules = j.get("modules") or [j]
+        compared, changed = (sum(n) for n in zip(*map(compared_of, modules)))
+        judged, stages = (sum(m[key] for m in modules) for key in ("judged", "candidates"))
         share = compared / changed if changed else 1.0
-        whole = run.returncode == 0 and j["judged"] == j["candidates"] and compared == changed
+        whole = run.returncode == 0 and judged == stages and compared == changed
         shares.append(share)
         wholly += whole
         accused += run.returncode == 1
         word = "ACCUSED " + str(j.get("bad_file")) if run.returncode == 1 else "wholly" if whole else "in part"
-        print(f"{name}: {word}; {j['judged']} of {j['candidates']} stages, {compared} of {changed} changed compared, {seconds:.1f} s"
+        print(f"{name}: {word}; {judged} of {stages} stages, {compared} of {changed} changed compared, {seconds:.1f} s"
               + (f", stopped {j['stopped']}" if j.get("stopped") else ""), flush=True)
     if not shares:
         sys.exit("no dump could be asked about")
