@@ -196,6 +196,8 @@ class ByElements::Pair : public WholeStage {
   int64_t affordable() const;  // elements, for one more value
   ChosenElements evaluation(const ExprSet& cut, Draw how, ExprSet* used, const DrawnNear* near = nullptr);
   DrawnNear constants_of(ExprId a, ExprId b, const ExprSet& cut) const;
+  bool alike_drawn(ExprId a, ExprId b, std::span<const int64_t> at, const ExprSet& cut, Draw how, const DrawnNear& near,
+                   bool* over, Masks* masks);
   // Do they agree about constants, too, that they are made of?
   bool alike_near(ExprId a, ExprId b, std::span<const int64_t> at, const ExprSet& cut, bool* over, Masks* masks);
   bool alike_masked(ExprId a, ExprId b, std::span<const int64_t> at, const ExprSet& cut, bool* over, Masks* masks);

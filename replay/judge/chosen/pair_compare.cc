@@ -294,6 +294,22 @@ DrawnNear ByElements::Pair::constants_of(ExprId a, ExprId b, const Set& cut) con
   return out;
 }
 
+// Of one draw.
+bool ByElements::Pair::alike_drawn(ExprId a, ExprId b, std::span<const int64_t> at, const Set& cut, Draw how,
+                                   const DrawnNear& near, bool* over, Masks* masks) {
+  Set used;
+  ChosenElements elements = evaluation(cut, how, &used, &near);
+  Sampled x, y;
+  size_t where = 0;
+  if (!sample(elements, a, at, &x) || !sample(elements, b, at, &y)) {
+    *over = true;
+    return false;
+  }
+  if (!alike(x, y, &where)) return false;
+  if (all_finite(x)) masks->note(elements);
+  return true;
+}
+
 // Of few elements with as many draws more, so that there are `samples` numbers at least.
 bool ByElements::Pair::alike_near(ExprId a, ExprId b, std::span<const int64_t> at, const Set& cut, bool* over,
                                   Masks* masks) {
@@ -304,16 +320,7 @@ bool ByElements::Pair::alike_near(ExprId a, ExprId b, std::span<const int64_t> a
   const int64_t turns = std::max({near.turns() + scaled, few, int64_t{more_}});
   for (; near.turn < turns; ++near.turn) {
     if (more_ && near.turn && near.turn != near.turns()) continue;
-    Set used;
-    ChosenElements elements = evaluation(cut, Draw::kNear, &used, &near);
-    Sampled x, y;
-    size_t where = 0;
-    if (!sample(elements, a, at, &x) || !sample(elements, b, at, &y)) {
-      *over = true;
-      return false;
-    }
-    if (!alike(x, y, &where)) return false;
-    if (all_finite(x)) masks->note(elements);
+    if (!alike_drawn(a, b, at, cut, Draw::kNear, near, over, masks)) return false;
   }
   return true;
 }
@@ -353,16 +360,7 @@ bool ByElements::Pair::alike_masked(ExprId a, ExprId b, std::span<const int64_t>
                                     Masks* masks) {
   DrawnNear turns;
   for (turns.turn = 1; turns.turn <= kMaskTurns && !masks->both(); ++turns.turn) {
-    Set used;
-    ChosenElements elements = evaluation(cut, turns.turn % 2 ? Draw::kMixed : Draw::kPositive, &used, &turns);
-    Sampled x, y;
-    size_t where = 0;
-    if (!sample(elements, a, at, &x) || !sample(elements, b, at, &y)) {
-      *over = true;
-      return false;
-    }
-    if (!alike(x, y, &where)) return false;
-    if (all_finite(x)) masks->note(elements);
+    if (!alike_drawn(a, b, at, cut, turns.turn % 2 ? Draw::kMixed : Draw::kPositive, turns, over, masks)) return false;
   }
   return masks->both();
 }
