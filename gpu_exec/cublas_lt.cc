@@ -48,7 +48,7 @@ enum Attribute {
   kBiasType = 26,
 };
 constexpr int kLayoutBatch = 5, kLayoutBatchStep = 6, kPreferWorkspace = 1;
-constexpr int kCompute32 = 68, kCompute64 = 70;
+constexpr int kCompute32 = 68, kCompute64 = 70, kComputeTf32 = 77;
 constexpr size_t kWorkspace = size_t{32} << 20;
 constexpr int kMostAlgorithms = 8;  // algorithms that are looked at
 
@@ -127,6 +127,7 @@ LtProducts::Plan* LtProducts::plan(const MatrixProduct& p) {
                                 type_name(p.left), type_name(p.right), p.batch, p.m, p.n, p.k, p.transpose_left,
                                 p.transpose_right, p.alpha, p.beta, static_cast<int>(p.epilogue), p.bias,
                                 type_name(p.bias_type), p.before, p.left_scale, p.right_scale, p.scale);
+  if (p.tf32) key += " tf32";
   auto [at, fresh] = plans_.try_emplace(key);
   if (!fresh) return at->second.get();
   std::optional<int> left = cublas_type(p.left), right = cublas_type(p.right), out = cublas_type(p.type),
@@ -137,7 +138,11 @@ LtProducts::Plan* LtProducts::plan(const MatrixProduct& p) {
   auto plan = std::make_unique<Plan>(lt_);
   plan->product = p, plan->key = std::move(key);
   bool wide = p.type == ElementType::F64;
-  bool good = lt_.cublasLtMatmulDescCreate(&plan->operation, wide ? kCompute64 : kCompute32, wide ? 1 : 0) == 0;
+  bool good = lt_.cublasLtMatmulDescCreate(&plan->operation,
+                                           wide     ? kCompute64
+                                           : p.tf32 ? kComputeTf32
+                                                    : kCompute32,
+                                           wide ? 1 : 0) == 0;
   auto set = [&](Attribute key, const auto& value) {
     good = good && lt_.cublasLtMatmulDescSetAttribute(plan->operation, key, &value, sizeof value) == 0;
   };

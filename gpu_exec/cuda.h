@@ -157,8 +157,9 @@ namespace hlo {
 
 class Device;
 
-// The first card that the driver knows (or the one that CUDA_VISIBLE_DEVICES leaves). Throws Failure(kUnsupported).
-std::unique_ptr<Device> cuda_device();
+// The first card that the driver knows (or the one that CUDA_VISIBLE_DEVICES leaves). `tf32`: f32 products and
+// convolutions in TF32 where the module leaves that open. Throws Failure(kUnsupported).
+std::unique_ptr<Device> cuda_device(bool tf32 = false);
 // Why there is none; empty where there is one.
 std::string cuda_unavailable();
 

@@ -44,7 +44,7 @@ int ptx_version(int driver) {
 
 class Card : public Device {
  public:
-  explicit Card(const Driver& driver) : d_(driver), context_(driver) {
+  Card(const Driver& driver, bool tf32) : d_(driver), tf32_(tf32), context_(driver) {
     DeviceNumber number = context_.number;
     char name[256] = {};
     check(d_, d_.cuDeviceGetName(name, sizeof name - 1, number), "cuDeviceGetName");
@@ -239,7 +239,7 @@ class Card : public Device {
 
   bool multiplies(const MatrixProduct& p) override {
     if (by_blas(p)) return true;
-    if (!streams_[0]->lt || !streams_[0]->lt->takes(p)) return false;
+    if (!streams_[0]->lt || !streams_[0]->lt->takes(asked(p))) return false;
     used_lt_ = true;
     return true;
   }
@@ -248,13 +248,15 @@ class Card : public Device {
   void multiply(const MatrixProduct& p, const ProductArrays& at) override {
     if (!by_blas(p)) {
       last_ = "a product by cuBLASLt";
-      return streams_[stream_]->lt->run(p, at);
+      return streams_[stream_]->lt->run(asked(p), at);
     }
     // What is added stands in the result before.
     if (at.matrix && at.matrix != at.out && p.beta != 0)
       copy(at.out, at.matrix, p.batch * p.m * p.n * storage_bytes(p.type));
-    constexpr int kCompute32 = 68, kCompute64 = 70, kDefault = -1;
-    int type = blas_type(p.type), compute = p.type == ElementType::F64 ? kCompute64 : kCompute32;
+    constexpr int kCompute32 = 68, kCompute64 = 70, kComputeTf32 = 77, kDefault = -1;
+    int type = blas_type(p.type), compute = p.type == ElementType::F64 ? kCompute64
+                                            : asked(p).tf32            ? kComputeTf32
+                                                                       : kCompute32;
     const auto alpha32 = static_cast<float>(p.alpha), beta32 = static_cast<float>(p.beta);
     const void *alpha = &alpha32, *beta = &beta32;
     if (compute == kCompute64) alpha = &p.alpha, beta = &p.beta;
@@ -269,13 +271,13 @@ class Card : public Device {
   }
 
   bool convolves(const ConvolutionForm& form) override {
-    if (!streams_[0]->dnn || !streams_[0]->dnn->takes(form)) return false;
+    if (!streams_[0]->dnn || !streams_[0]->dnn->takes(asked(form))) return false;
     used_dnn_ = true;
     return true;
   }
   void convolve(const ConvolutionForm& form, const ConvolutionArrays& at) override {
     last_ = "a convolution by cuDNN";
-    streams_[stream_]->dnn->run(form, at);
+    streams_[stream_]->dnn->run(asked(form), at);
   }
 
   size_t mark() override {
@@ -372,7 +374,14 @@ class Card : public Device {
     return module;
   }
 
+  // Rounding that the module would allow is asked for here alone.
+  template <class Form>
+  Form asked(Form form) const {
+    form.tf32 &= tf32_;
+    return form;
+  }
   const Driver& d_;
+  const bool tf32_;
   // The device's own context, held as long as the card is.
   struct Context {
     explicit Context(const Driver& driver) : d(driver) {
@@ -468,11 +477,11 @@ std::string cuda_unavailable() {
   return why;
 }
 
-std::unique_ptr<Device> cuda_device() {
+std::unique_ptr<Device> cuda_device(bool tf32) {
   std::string why;
   const Driver* d = driver(&why);
   if (!d) fail(FailureKind::kUnsupported, "{}", why);
-  return std::make_unique<Card>(*d);
+  return std::make_unique<Card>(*d, tf32);
 }
 
 }  // namespace hlo

@@ -217,6 +217,7 @@ DnnConvolutions::Plan* DnnConvolutions::plan(const ConvolutionForm& f) {
                   list(f.y), list(f.y_steps), list(f.low), list(f.high), list(f.strides), list(f.dilations));
   key += fmt::format(" scale {} side {} {} bias {} {} relu {}", f.scale, f.side, f.side_scale, f.bias,
                      type_name(f.bias_type), f.relu);
+  if (f.tf32) key += " tf32";
   auto [at, fresh] = plans_.try_emplace(key);
   if (!fresh) return at->second.get();
   std::optional<ConvolutionForm> asked = documented(f);
@@ -240,7 +241,7 @@ DnnConvolutions::Plan* DnnConvolutions::plan(const ConvolutionForm& f) {
 }
 
 // What an engine does not say of its numbers may be anything: it is left out, too.
-bool DnnConvolutions::keeps_numbers(ElementType type, const Descriptor& config) {
+bool DnnConvolutions::keeps_numbers(const ConvolutionForm& form, const Descriptor& config) {
   Descriptor engine(dnn_, kEngine);
   int64_t one = 0, notes = 0;
   std::vector<int32_t> said(16);
@@ -249,7 +250,8 @@ bool DnnConvolutions::keeps_numbers(ElementType type, const Descriptor& config) 
     return false;
   said.resize(static_cast<size_t>(std::clamp<int64_t>(notes, 0, 16)));
   auto has = [&](int32_t note) { return std::find(said.begin(), said.end(), note) != said.end(); };
-  return !has(kRoundsSums) && (type != ElementType::F32 || (!has(kTensorCores) && !has(kRoundsInputs)));
+  return !has(kRoundsSums) &&
+         (form.type != ElementType::F32 || form.tf32 || (!has(kTensorCores) && !has(kRoundsInputs)));
 }
 
 // The operations of a plan, and the descriptors that they are made of.
@@ -350,7 +352,7 @@ bool DnnConvolutions::build(const ConvolutionForm& f, Plan& plan) {
   Descriptor graph = Graph(dnn_, f, *type, *bias_type).finished(&handle_, plan);
   if (!graph.good) return false;
   for (int32_t mode : {kHeuristicsA, kFallback}) {
-    find_engines(f.type, graph, mode, plan);
+    find_engines(f, graph, mode, plan);
     if (plan.engines.empty()) continue;
     plan.parts.push_back(std::move(graph));
     return true;
@@ -359,7 +361,7 @@ bool DnnConvolutions::build(const ConvolutionForm& f, Plan& plan) {
 }
 
 // What the library thinks best, of that which keeps numbers and needs not too much memory.
-void DnnConvolutions::find_engines(ElementType type, const Descriptor& graph, int32_t mode, Plan& plan) {
+void DnnConvolutions::find_engines(const ConvolutionForm& form, const Descriptor& graph, int32_t mode, Plan& plan) {
   Descriptor heuristics(dnn_, kHeuristics);
   if (!heuristics.other(kHeuristicsGraph, graph).word(kHeuristicsModeOf, kHeuristicsMode, mode).done()) return;
   std::vector<Descriptor> configs;
@@ -370,7 +372,7 @@ void DnnConvolutions::find_engines(ElementType type, const Descriptor& graph, in
   if (dnn_.get_attribute(heuristics.at, kHeuristicsResults, kDescriptor, kMostEngines, &count, places.data()) != 0)
     return;
   for (size_t k = 0; k < static_cast<size_t>(std::min<int64_t>(count, kMostEngines)); ++k) {
-    if (!keeps_numbers(type, configs[k])) continue;
+    if (!keeps_numbers(form, configs[k])) continue;
     int64_t one = 0, bytes = 0;
     Descriptor ready(dnn_, kExecutionPlan);
     if (!ready.set(kPlanHandle, kHandle, 1, &handle_).other(kPlanConfig, configs[k]).done()) continue;

@@ -20,8 +20,8 @@ class DnnConvolutions {
   DnnConvolutions& operator=(const DnnConvolutions&) = delete;
 
   // Has the library an engine for it on this card? Asked only for layouts that its documentation names: all arrays with
-  // features last or all with features first, of doubles the latter. f32 stays f32: engines that round inputs to fewer
-  // bits are left out, and those that do not say.
+  // features last or all with features first, of doubles the latter. f32 stays f32 but where form.tf32 lets it be
+  // rounded: engines that round inputs to fewer bits are left out, and those that do not say.
   bool takes(const ConvolutionForm& form);
   // One that takes() said yes to. The first call of each times the engines that the library thinks best, so it must not
   // be recorded into a graph. Throws Failure(kUnsupported).
@@ -33,10 +33,10 @@ class DnnConvolutions {
   struct Descriptor;
   class Graph;
   DnnConvolutions(const cuda::Dnn& dnn, const cuda::Driver& driver, cuda::StreamHandle* stream, std::string card);
-  bool keeps_numbers(ElementType type, const Descriptor& config);
+  bool keeps_numbers(const ConvolutionForm& form, const Descriptor& config);
   Plan* plan(const ConvolutionForm& form);
   bool build(const ConvolutionForm& form, Plan& plan);
-  void find_engines(ElementType type, const Descriptor& graph, int32_t mode, Plan& plan);
+  void find_engines(const ConvolutionForm& form, const Descriptor& graph, int32_t mode, Plan& plan);
   cuda::Result call(const Plan& plan, size_t engine, const ConvolutionArrays& at);
   size_t fastest(const Plan& plan, const ConvolutionArrays& at);
 

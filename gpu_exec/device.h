@@ -28,6 +28,7 @@ struct MatrixProduct {
   ElementType bias_type = ElementType::F32;
   bool before = false;                                          // what goes into the epilogue is kept as well
   bool left_scale = false, right_scale = false, scale = false;  // f32 factors of operands and result
+  bool tf32 = false;  // of f32: its operands may be rounded to TF32, as XLA does where the module does not forbid it
   bool operator==(const MatrixProduct&) const = default;
 
   // Nothing but a product of one type?
@@ -56,6 +57,7 @@ struct ConvolutionForm {
   double scale = 1, side_scale = 0;
   bool side = false, bias = false, relu = false;
   ElementType bias_type = ElementType::F32;
+  bool tf32 = false;  // as of a product
 };
 struct ConvolutionArrays {
   const char *first = nullptr, *second = nullptr, *side = nullptr, *bias = nullptr;

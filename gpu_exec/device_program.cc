@@ -162,6 +162,7 @@ void DeviceProgram::prepare(const Module& m, Lowering& steps) {
     steps.step(*m_, "library-forms", [&](Module& module, PassContext&) {
       size_t before = module.inst_slots();
       laid_out = lay_out_convolutions(device_, module);
+      if (split_convolutions(device_, module)) laid_out |= lay_out_convolutions(device_, module);
       reduce_vector_products(module);
       if (module.inst_slots() != before) module.set_scheduled(false);
     });

@@ -483,7 +483,7 @@ Execution run_emulated(const Module& m, const std::vector<std::vector<Value>>& a
 
 Execution run_cuda(const Module& m, const std::vector<std::vector<Value>>& arguments, int repeat,
                    const EvalOptions& options) {
-  return run_on_device(*cuda_device(), m, arguments, repeat, options);
+  return run_on_device(*cuda_device(options.tf32), m, arguments, repeat, options);
 }
 
 }  // namespace hlo

@@ -29,7 +29,15 @@ Value* ElementEmitter::from_memory(ElementType t, Value* v) {
   if (t == ElementType::Pred) return b_.CreateICmpNE(v, llvm::ConstantInt::get(v->getType(), 0));
   if (t == ElementType::BF16)
     return b_.CreateBitCast(b_.CreateShl(b_.CreateZExt(v, b_.getInt32Ty()), 16), b_.getFloatTy());
-  if (t == ElementType::F16) return b_.CreateFPExt(b_.CreateBitCast(v, b_.getHalfTy()), b_.getFloatTy());
+  if (t == ElementType::F16) {
+    Value* wide = b_.CreateFPExt(b_.CreateBitCast(v, b_.getHalfTy()), b_.getFloatTy());
+    if (!options_.gpu) return wide;
+    // A GPU's conversion makes one NaN of all; a total order asks for its sign, a bitcast-convert for its bits.
+    Value* bits = b_.CreateZExt(v, b_.getInt32Ty());
+    Value* nan = b_.CreateOr(b_.CreateShl(bits, 13), b_.getInt32(0x7f800000));  // the sign's place is filled, too
+    nan = b_.CreateOr(b_.CreateAnd(nan, b_.getInt32(0x7fffffff)), b_.CreateShl(b_.CreateLShr(bits, 15), 31));
+    return b_.CreateSelect(b_.CreateFCmpUNO(wide, wide), b_.CreateBitCast(nan, b_.getFloatTy()), wide);
+  }
   if (is_narrow_float(t)) {
     // Few bits: every value stands in a table.
     const FloatFormat& format = *float_format(t);
@@ -53,7 +61,16 @@ Value* ElementEmitter::to_memory(ElementType t, Value* v) {
   if (t == ElementType::Pred) return b_.CreateZExt(v, b_.getInt8Ty());
   if (t == ElementType::BF16)  // rounded already
     return b_.CreateTrunc(b_.CreateLShr(b_.CreateBitCast(v, b_.getInt32Ty()), 16), b_.getInt16Ty());
-  if (t == ElementType::F16) return b_.CreateBitCast(b_.CreateFPTrunc(v, b_.getHalfTy()), b_.getInt16Ty());
+  if (t == ElementType::F16) {
+    Value* narrow = b_.CreateBitCast(b_.CreateFPTrunc(v, b_.getHalfTy()), b_.getInt16Ty());
+    if (!options_.gpu) return narrow;
+    Value* bits = b_.CreateBitCast(v, b_.getInt32Ty());
+    Value* payload = b_.CreateAnd(b_.CreateLShr(bits, 13), b_.getInt32(0x3ff));
+    payload = b_.CreateSelect(b_.CreateICmpEQ(payload, b_.getInt32(0)), b_.getInt32(0x200), payload);
+    Value* sign = b_.CreateShl(b_.CreateLShr(bits, 31), 15);
+    Value* nan = b_.CreateTrunc(b_.CreateOr(b_.CreateOr(sign, payload), b_.getInt32(0x7c00)), b_.getInt16Ty());
+    return b_.CreateSelect(b_.CreateFCmpUNO(v, v), nan, narrow);
+  }
   if (is_narrow_float(t)) return encoded(t, v);
   if (!is_integral(t)) return v;
   return is_signed_int(t) ? b_.CreateSExt(v, memory_type(t)) : b_.CreateZExt(v, memory_type(t));
@@ -146,7 +163,11 @@ Value* ElementEmitter::to_odd(Value* v) {
 
 // f32 arithmetic's result as a value of the narrower type.
 Value* ElementEmitter::rounded(ElementType t, Value* v) {
-  if (t == ElementType::F16) return b_.CreateFPExt(b_.CreateFPTrunc(v, b_.getHalfTy()), b_.getFloatTy());
+  if (t == ElementType::F16) {
+    Value* out = b_.CreateFPExt(b_.CreateFPTrunc(v, b_.getHalfTy()), b_.getFloatTy());
+    if (!options_.gpu) return out;
+    return b_.CreateSelect(b_.CreateFCmpUNO(v, v), v, out);
+  }
   if (t == ElementType::BF16) {
     Value* bits = b_.CreateBitCast(v, b_.getInt32Ty());
     Value* odd = b_.CreateAnd(b_.CreateLShr(bits, 16), 1);

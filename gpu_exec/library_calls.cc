@@ -6,7 +6,9 @@
 
 #include "gpu_exec/element_emitter.h"
 #include "ir/backend_config.h"
+#include "ir/cost.h"
 #include "ir/library_calls.h"
+#include "passes/rewrite.h"
 
 namespace hlo {
 namespace {
@@ -73,12 +75,20 @@ std::optional<Product> as_product(const Shape& l, const Shape& r, const Shape& o
 
 }  // namespace
 
+// May a library round the operands of this product or convolution of f32 to TF32?
+static bool may_round(const Module& m, InstId i, ElementType type) {
+  return type == ElementType::F32 && product_form(m, i).precision == Arithmetic::kTF32;
+}
+
 std::optional<Product> product_of(const Module& m, InstId i) {
   const AttrSet& a = m.attrs(i);
-  if (m.op(i) == Opcode::Dot)
-    return as_product(m.shape(m.operand(i, 0)), m.shape(m.operand(i, 1)), m.shape(i), a.ints(Attr::lhs_batch_dims),
-                      a.ints(Attr::rhs_batch_dims), a.ints(Attr::lhs_contracting_dims),
-                      a.ints(Attr::rhs_contracting_dims));
+  if (m.op(i) == Opcode::Dot) {
+    std::optional<Product> dot = as_product(m.shape(m.operand(i, 0)), m.shape(m.operand(i, 1)), m.shape(i),
+                                            a.ints(Attr::lhs_batch_dims), a.ints(Attr::rhs_batch_dims),
+                                            a.ints(Attr::lhs_contracting_dims), a.ints(Attr::rhs_contracting_dims));
+    if (dot) dot->form.tf32 = may_round(m, i, dot->form.type);
+    return dot;
+  }
   if (m.op(i) != Opcode::CustomCall) return std::nullopt;
   std::string_view target = m.u().text(a.text(Attr::custom_call_target));
   bool eight_bits = target == "__cublas$lt$matmul$f8", lt = eight_bits || target == "__cublas$lt$matmul";
@@ -99,6 +109,7 @@ std::optional<Product> product_of(const Module& m, InstId i) {
                  list(*dims, "rhs_contracting_dimensions"));
   if (!p) return std::nullopt;
   MatrixProduct& f = p->form;
+  f.tf32 = may_round(m, i, f.type);
   f.alpha = number(config, "alpha_real", 1), f.beta = number(config, "beta", 0);
   int next = 2, count = static_cast<int>(m.operand_count(i));
   auto shape = [&](int k) -> const Shape& { return m.shape(m.operand(i, static_cast<size_t>(k))); };
@@ -235,6 +246,7 @@ std::optional<ConvolutionForm> convolution_of(const Module& m, InstId i) {
       if (s.type != y->type || s.dims != y->dims || major_first(s) != major_first(*y)) return std::nullopt;
     }
   }
+  f.tf32 = may_round(m, i, y->type);
   return with_arrays(f, a, *x, *w, *y);
 }
 
@@ -299,33 +311,110 @@ void replace_laid_out(Module& m, InstId i, const std::array<ShapeId, 3>& shapes)
   m.remove(i);
 }
 
+// Shapes of operand, operand and result in a layout that the device takes `form` in, `form` being what `i` computes, or
+// a part of it; none where there is none.
+std::optional<std::array<ShapeId, 3>> taken_shapes(Device& device, const Module& m, InstId i,
+                                                   const ConvolutionForm& form) {
+  Universe& u = m.u();
+  const DimLabels& d = *m.attrs(i).get<DimLabels>(Attr::dim_labels);
+  const std::array<Role, 3> role = roles(form.kind);
+  const ShapeId whole = m.shape_id(i);
+  const std::array<ShapeId, 3> now{m.shape_id(m.operand(i, 0)), m.shape_id(m.operand(i, 1)),
+                                   u[whole].is_tuple() ? u[whole].elements[0] : whole};
+  for (bool last : {true, false}) {
+    std::array<ShapeId, 3> shapes, by_role;
+    for (size_t k = 0; k < 3; ++k) {
+      shapes[k] = laid_out(u, now[k], d, role[k], last);
+      by_role[static_cast<size_t>(role[k])] = shapes[k];
+    }
+    std::optional<ConvolutionForm> laid = with_arrays(form, m.attrs(i), u[by_role[0]], u[by_role[1]], u[by_role[2]]);
+    if (laid && device.convolves(*laid)) return shapes;
+  }
+  return std::nullopt;
+}
+
+// { relu(scale * p0 + broadcast(p1) + side_scale * p2) }, each part where the form has it.
+CompId epilogue_of(Module& m, InstId call, InstId convolution, const ConvolutionForm& form) {
+  const CompId body = m.add_computation("fused_epilogue");
+  const ShapeId array = m.shape_id(convolution);
+  auto all = [&](double value) { return make_broadcast(m, body, make_scalar(m, body, form.type, value), {}, array); };
+  auto together = [&](Opcode op, InstId a, InstId b) { return make(m, body, op, {a, b}, {}, array); };
+  auto parameter = [&](ShapeId of, uint32_t number) {
+    return m.add(body, {Opcode::Parameter, of, {}, {}, {}, "p", number});
+  };
+  InstId sum = parameter(array, 0);
+  if (form.scale != 1) sum = together(Opcode::Multiply, sum, all(form.scale));
+  if (form.bias) {
+    InstId bias = parameter(m.shape_id(m.operand(call, 2)), 1);
+    if (form.bias_type != form.type) bias = make_convert(m, bias, form.type);
+    const int64_t feature = m.attrs(call).get<DimLabels>(Attr::dim_labels)->output_feature;
+    sum = together(Opcode::Add, sum, make_broadcast(m, body, bias, {feature}, array));
+  }
+  if (form.side) {
+    InstId side = parameter(m.shape_id(m.operand(call, 3)), 2);
+    if (form.side_scale != 1) side = together(Opcode::Multiply, side, all(form.side_scale));
+    sum = together(Opcode::Add, sum, side);
+  }
+  if (form.relu) sum = together(Opcode::Maximum, sum, all(0));
+  m.set_root(body, sum);
+  return body;
+}
+
+// `call` as the convolution alone and a fusion behind it.
+void split_epilogue(Module& m, InstId call, const ConvolutionForm& form) {
+  Universe& u = m.u();
+  const std::vector<InstId> operands(m.operands(call).begin(), m.operands(call).end());
+  const InstId alone = m.clone_inst(call, m.parent(call), std::span(operands).first(2));
+  m.set_attr(alone, Attr::custom_call_target, u.str("__cudnn$convForward"));
+  m.set_attr(alone, Attr::backend_config,
+             u.str(R"({"cudnn_conv_backend_config":{"activation_mode":"kNone","conv_result_scale":1,)"
+                   R"("side_input_scale":0,"leakyrelu_alpha":0}})"));
+  std::vector<InstId> parts;
+  for (size_t k = 0; k < u[m.shape_id(call)].elements.size(); ++k)
+    parts.push_back(make_element(m, alone, static_cast<int64_t>(k)));
+  const CompId body = epilogue_of(m, call, parts[0], form);
+  std::vector<InstId> read(operands.begin() + 1, operands.end());
+  read[0] = parts[0];
+  const AttrsId attrs = attrs_of(u, Opcode::Fusion, {{Attr::kind, u.str("kLoop")}, {Attr::calls, body}});
+  parts[0] = m.add_derived(call, {.op = Opcode::Fusion,
+                                  .shape = m.shape_id(parts[0]),
+                                  .operands = std::move(read),
+                                  .attrs = attrs,
+                                  .name = "convolution_epilogue"});
+  m.replace(call, m.add_derived(call, {Opcode::Tuple, m.shape_id(call), parts, {}, {}, "tuple"}));
+}
+
 }  // namespace
 
 bool lay_out_convolutions(Device& device, Module& m) {
-  Universe& u = m.u();
   bool changed = false;
   for (CompId comp : m.nonfusion_computations())
     for (InstId i : m.post_order(comp)) {
       std::optional<ConvolutionForm> form = convolution_of(m, i);
       if (!form || device.convolves(*form)) continue;
-      const DimLabels d = *m.attrs(i).get<DimLabels>(Attr::dim_labels);
-      const std::array<Role, 3> role = roles(form->kind);
-      const ShapeId whole = m.shape_id(i);
-      const std::array<ShapeId, 3> now{m.shape_id(m.operand(i, 0)), m.shape_id(m.operand(i, 1)),
-                                       u[whole].is_tuple() ? u[whole].elements[0] : whole};
-      for (bool last : {true, false}) {
-        std::array<ShapeId, 3> shapes, by_role;
-        for (size_t k = 0; k < 3; ++k) {
-          shapes[k] = laid_out(u, now[k], d, role[k], last);
-          by_role[static_cast<size_t>(role[k])] = shapes[k];
-        }
-        std::optional<ConvolutionForm> laid =
-            with_arrays(*form, m.attrs(i), u[by_role[0]], u[by_role[1]], u[by_role[2]]);
-        if (!laid || !device.convolves(*laid)) continue;
-        replace_laid_out(m, i, shapes);
-        changed = true;
-        break;
-      }
+      std::optional<std::array<ShapeId, 3>> shapes = taken_shapes(device, m, i, *form);
+      if (!shapes) continue;
+      replace_laid_out(m, i, *shapes);
+      changed = true;
+    }
+  m.cleanup();
+  return changed;
+}
+
+bool split_convolutions(Device& device, Module& m) {
+  bool changed = false;
+  for (CompId comp : m.nonfusion_computations())
+    for (InstId i : m.post_order(comp)) {
+      std::optional<ConvolutionForm> form = convolution_of(m, i);
+      // A sum of 16 bits would be rounded once more than the library rounds it.
+      if (!form || type_bits(form->type) < 32 || !(form->bias || form->side) || device.convolves(*form) ||
+          m.has_control(i))
+        continue;
+      ConvolutionForm alone = *form;
+      alone.scale = 1, alone.side_scale = 0, alone.side = alone.bias = alone.relu = false;
+      if (!device.convolves(alone) && !taken_shapes(device, m, i, alone)) continue;
+      split_epilogue(m, i, *form);
+      changed = true;
     }
   m.cleanup();
   return changed;

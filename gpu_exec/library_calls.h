@@ -27,4 +27,11 @@ std::optional<ConvolutionForm> convolution_of(const Module& m, InstId i);
 // Calls of cuDNN likewise, as they stand in front of layout assignment. True where it changed the module.
 bool lay_out_convolutions(Device& device, Module& m);
 
+// A convolution of f32 or f64 whose epilogue the library has no engine for, where it has one for the convolution alone:
+//   r = custom-call(x, w, bias, side), "__cudnn$convBiasActivationForward"
+// becomes
+//   c = custom-call(x, w), "__cudnn$convForward"; r = fusion(c, bias, side), the epilogue
+// To be laid out afterwards. True where it changed the module.
+bool split_convolutions(Device& device, Module& m);
+
 }  // namespace hlo

@@ -199,20 +199,11 @@ Cost CostAnalysis::of_computation(CompId comp) {
 }
 
 void CostAnalysis::add_products(Cost* c, InstId i, double operations) const {
-  const AttrSet& a = m_.attrs(i);
   const Shape &l = m_.shape(m_.operand(i, 0)), &r = m_.shape(m_.operand(i, 1));
   if (!l.is_array() || !r.is_array()) return;
-  std::string_view precision = m_.u().text(a.text(Attr::operand_precision));
-  std::string_view algorithm = m_.u().text(a.text(Attr::algorithm));
-  if (m_.op(i) == Opcode::CustomCall) {
-    precision = algorithm = m_.u().text(a.text(Attr::backend_config));
-    const size_t at = algorithm.find("ALG_DOT_");
-    algorithm = at == std::string_view::npos ? std::string_view() : algorithm.substr(at, 40);
-    algorithm = algorithm.substr(0, algorithm.find('"'));
-  }
   // A complex product is four real ones.
   if (type_name(l.type).starts_with("c")) operations *= 4;
-  const ProductForm form = product_form(l.type, r.type, precision, algorithm);
+  const ProductForm form = product_form(m_, i);
   c->add_product(operations, form.precision);
   c->in_products[static_cast<size_t>(form.precision)] += operations * (form.times - 1);
 }

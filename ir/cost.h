@@ -71,6 +71,8 @@ struct ProductForm {
   double times = 1;
 };
 ProductForm product_form(ElementType lhs, ElementType rhs, std::string_view precision, std::string_view algorithm);
+// Of a dot, a convolution or a library's call of one, by its operands, operand_precision, algorithm and configuration.
+ProductForm product_form(const Module& m, InstId product);
 
 // Seconds that the cost takes at least, and which limit that is. `known` false: a call's operations are unknown, or the
 // data sheet is silent about a precision; what is known of it takes so long. `cached`: of its bytes, those that may lie

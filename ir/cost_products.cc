@@ -98,4 +98,17 @@ ProductForm product_form(ElementType l, ElementType r, std::string_view precisio
   return {Arithmetic::kF32, 1};  // whole numbers, by the vectors' units, which are no faster than in f32
 }
 
+ProductForm product_form(const Module& m, InstId product) {
+  const AttrSet& a = m.attrs(product);
+  std::string_view precision = m.u().text(a.text(Attr::operand_precision));
+  std::string_view algorithm = m.u().text(a.text(Attr::algorithm));
+  if (m.op(product) == Opcode::CustomCall) {
+    precision = algorithm = m.u().text(a.text(Attr::backend_config));
+    const size_t at = algorithm.find("ALG_DOT_");
+    algorithm = at == std::string_view::npos ? std::string_view() : algorithm.substr(at, 40);
+    algorithm = algorithm.substr(0, algorithm.find('"'));
+  }
+  return product_form(m.shape(m.operand(product, 0)).type, m.shape(m.operand(product, 1)).type, precision, algorithm);
+}
+
 }  // namespace hlo

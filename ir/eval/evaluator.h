@@ -32,6 +32,8 @@ struct EvalOptions {
     std::string text, file;
   };
   std::map<std::string, Replacement> replaced;
+  bool tf32 =
+      false;  // of the CUDA executor: f32 products and convolutions in TF32, where the module does not forbid it
   bool as_it_is = false;  // of backends that compile kernels: the module's own instructions, nothing fused before
   // Asked before each instruction, when set: true ends the run with a Failure that tells where it was.
   std::function<bool()> stop;

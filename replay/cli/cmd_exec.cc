@@ -409,8 +409,10 @@ static int exec(const ExecArgs& a, const DumpedProgram* dumped) {
          a.file.empty() ? "FILE is required" : "--self-test goes with no FILE");
   const ExecutorInfo* executor = &checked_executor(a);
   if (!a.self_test.empty()) return self_test(*executor, a.self_test == "all" ? "" : a.self_test);
-  if (a.precision != "own" && a.precision != "high")
-    fail(FailureKind::kUsage, "unknown precision '{}'; there are own and high", a.precision);
+  if (a.precision != "own" && a.precision != "high" && a.precision != "tf32")
+    fail(FailureKind::kUsage, "unknown precision '{}'; there are own, high and tf32", a.precision);
+  if (a.precision == "tf32" && a.backend != "cuda")
+    fail(FailureKind::kUsage, "--precision=tf32 goes with --backend=cuda");
   if (a.all_stages) {
     const KeepsSpareArrays spares;  // from stage to stage
     if (!names_modules(a.file)) fail(FailureKind::kUsage, "--all-stages takes a folder, not {}", a.file);
@@ -444,6 +446,9 @@ static int exec(const ExecArgs& a, const DumpedProgram* dumped) {
   EvalOptions options = eval_options(a);
   options.exact = a.exact;
   options.as_it_is = a.as_is;
+  options.tf32 = a.precision == "tf32";
+  // TF32 has the mantissa of f16.
+  const double tolerance = options.tf32 && a.tolerance < 0 ? default_tolerance(ElementType::F16) : a.tolerance;
   for (const std::string& r : a.replace_kernel) {
     size_t equals = r.find('=');
     if (equals == std::string::npos || (!r.ends_with(".ll") && !r.ends_with(".ptx")))
@@ -504,10 +509,10 @@ static int exec(const ExecArgs& a, const DumpedProgram* dumped) {
     } else {
       other = session.run(*second_module, *executor, eval_options(a), 1, high);
     }
-    comparison = compare_results(u, result, other, a.tolerance);
+    comparison = compare_results(u, result, other, tolerance);
     if (!comparison.equal && !high) {
       Value reference = session.run(*m, *find_executor("evaluator"), eval_options(a), 1, true);
-      comparison = compare_results(u, result, other, a.tolerance, &reference);
+      comparison = compare_results(u, result, other, tolerance, &reference);
       hold_both_to_reference(comparison);
     }
   }

@@ -164,7 +164,10 @@ void add_exec(CLI::App& app, int* code) {
       ->default_str("all")
       ->allow_extra_args(false);
   c->add_option("--like", exec_args.like, "module before partitioning, whose shapes inputs and outputs have");
-  c->add_option("--precision", exec_args.precision, "own, or high: floats in f64");
+  c->add_option(
+      "--precision", exec_args.precision,
+      "own; high: floats in f64; tf32: f32 products and convolutions as XLA has them on a GPU, rounded to TF32 "
+      "where the module does not forbid it, with --backend=cuda (compared as f16 is)");
   c->add_option("--out", exec_args.out, ".npz for inputs p0 … and outputs o0 …");
   c->add_option("--compare-with", exec_args.compare_with, "a backend, another module, or OUT.npz; exit 1 if different");
   c->add_option("--trace", exec_args.trace, "new folder for statistics of every instruction's value");

@@ -104,7 +104,8 @@ def run_one(a, cut, file):
         command = [a.tool, "exec", file, "--fit-inputs", "--json", f"--backend={backend}"]
         if backend != "evaluator":
             command.append("--compare-with=evaluator")
-        environment = {**os.environ, **{f"HLO_{n}": str(a.fake) for n in ("CUDA_DRIVER", "CUBLAS", "CUBLASLT", "CUDNN")}}
+        fakes = {} if a.fake.name == "none" else {f"HLO_{n}": str(a.fake) for n in ("CUDA_DRIVER", "CUBLAS", "CUBLASLT", "CUDNN")}
+        environment = {**os.environ, **fakes}
         start = time.monotonic()
         try:
             done = subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=a.seconds, env=environment)
@@ -145,7 +146,7 @@ def main():
     parser.add_argument("--only", default="", help="classes whose name holds it")
     parser.add_argument("--every", action="store_true", help="all other fusions as well")
     parser.add_argument("--backends", default="evaluator,emulated,cuda", type=lambda s: s.split(","))
-    parser.add_argument("--fake", type=pathlib.Path)
+    parser.add_argument("--fake", type=pathlib.Path, help="library in the place of CUDA's; none: the GPU of this machine")
     parser.add_argument("--most", default=100_000, type=int, help="elements of work that a call is made as small as")
     parser.add_argument("--seconds", default=60, type=int)
     parser.add_argument("--jobs", default=1, type=int)

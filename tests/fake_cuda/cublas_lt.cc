@@ -66,6 +66,7 @@ int judge(const Operation& o, const Layout& a, const Layout& b, const Layout& c,
   for (const Layout* l : {&a, &b, &c, &d})
     if (l->step < static_cast<int64_t>(l->rows) || l->batch != d.batch || !width(l->type)) return kInvalid;
   bool small = width(a.type) == 1 || width(b.type) == 1, wide = a.type == kF64;
+  if (o.compute == 77 && a.type != kF32) return kNotSupported;
   if ((o.compute == 70) != wide || (o.scale == kF64) != wide) return kNotSupported;
   if (int r = small ? judge_small(o, a, b, c, d) : kSuccess) return r;
   if (!small) {
@@ -216,6 +217,10 @@ int cublasLtMatmul(void*, void* operation, const void* alpha, const void* a, voi
       return p ? load(kF32, p, 0) : 1;
     };
     bool ta = o.get<int32_t>(3, 0), tb = o.get<int32_t>(4, 0);
+    auto operand = [&](int type, const void* p, int64_t at) {
+      const double v = load(type, p, at);
+      return o.compute == 77 ? fake::as_tf32(v) : v;
+    };
     auto inner = static_cast<int64_t>(ta ? la.rows : la.columns);
     double scales = factor(17) * factor(18), scale = factor(20);
     for (int64_t s = 0; s < ld.batch; ++s)
@@ -223,8 +228,8 @@ int cublasLtMatmul(void*, void* operation, const void* alpha, const void* a, voi
         for (int64_t i = 0; i < rows; ++i) {
           double sum = 0;
           for (int64_t l = 0; l < inner; ++l)
-            sum += load(la.type, a, s * la.batch_step + (ta ? i * la.step + l : l * la.step + i)) *
-                   load(lb.type, b, s * lb.batch_step + (tb ? l * lb.step + j : j * lb.step + l));
+            sum += operand(la.type, a, s * la.batch_step + (ta ? i * la.step + l : l * la.step + i)) *
+                   operand(lb.type, b, s * lb.batch_step + (tb ? l * lb.step + j : j * lb.step + l));
           double v = x * scales * sum;
           if (y != 0) v += y * load(lc.type, c, s * lc.batch_step + j * lc.step + i);
           if (epilogue & 4) v += load(bias_type, bias, i);

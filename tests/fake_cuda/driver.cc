@@ -493,6 +493,7 @@ int cublasGemmStridedBatchedEx(void* handle, int ta, int tb, int m, int n, int k
                                int batch, int compute, int) {
   BEGIN();
   if (type_a != type_b || type_a != type_c || (compute == 70) != (type_a == 1)) return 15;
+  if (compute == 77 && type_a != fake::kF32) return 15;
   if (type_a != fake::kF32 && type_a != fake::kF64 && type_a != fake::kF16 && type_a != fake::kBf16) return 15;
   const size_t width = fake::width(type_a);
   // Leading dimensions and extents as cuBLAS checks them, memory as a card does.
@@ -505,7 +506,10 @@ int cublasGemmStridedBatchedEx(void* handle, int ta, int tb, int m, int n, int k
   double x =
       compute == 70 ? *static_cast<const double*>(alpha) : static_cast<double>(*static_cast<const float*>(alpha));
   double y = compute == 70 ? *static_cast<const double*>(beta) : static_cast<double>(*static_cast<const float*>(beta));
-  auto get = [=](const void* p, long long at) { return fake::load(type_a, p, at); };
+  auto get = [=](const void* p, long long at) {
+    const double v = fake::load(type_a, p, at);
+    return compute == 77 ? fake::as_tf32(v) : v;
+  };
   auto product = [=] {
     for (int s = 0; s < batch; ++s)
       for (int j = 0; j < n; ++j)

@@ -43,6 +43,16 @@ inline Format format(int type) {
   }
 }
 
+// To the ten bits of mantissa that tensor cores multiply of an f32.
+inline double as_tf32(double v) {
+  auto single = static_cast<float>(v);
+  uint32_t bits = 0;
+  std::memcpy(&bits, &single, 4);
+  if ((bits >> 23 & 255) != 255) bits = (bits + 0x1000) & ~0x1fffu;
+  std::memcpy(&single, &bits, 4);
+  return static_cast<double>(single);
+}
+
 inline double load(int type, const void* from, int64_t at) {
   const char* p = static_cast<const char*>(from) + static_cast<size_t>(at) * width(type);
   if (type == kF64) {

@@ -120,6 +120,25 @@ void convert(Thread& t, const Instruction& i) {
   }
 }
 
+// A conversion between types of floats loses a NaN's sign and payload, as an H200 showed (topk of f16, 2026-11-28).
+template <class To, class From>
+void convert_float(Thread& t, const Instruction& i) {
+  const auto from = get<From>(t, at(i, 1));
+  bool nan;
+  if constexpr (std::is_floating_point_v<From>)
+    nan = std::isnan(from);
+  else
+    nan = std::isnan(to_float(from));
+  if (!nan || std::is_same_v<To, From> || (i.compare & kSaturated))
+    convert<To, From>(t, i);
+  else if constexpr (std::is_same_v<To, float>)
+    set(t, at(i, 0), std::bit_cast<float>(uint32_t{0x7fffffff}));
+  else if constexpr (std::is_same_v<To, Half> || std::is_same_v<To, Brain>)
+    set(t, at(i, 0), To{0x7fff});
+  else
+    convert<To, From>(t, i);
+}
+
 template <class To>
 Execute conversion_to(const std::string& from) {
   if (from == "s8") return convert<To, int8_t>;
@@ -130,10 +149,10 @@ Execute conversion_to(const std::string& from) {
   if (from == "u32") return convert<To, uint32_t>;
   if (from == "s64") return convert<To, int64_t>;
   if (from == "u64") return convert<To, uint64_t>;
-  if (from == "f16") return convert<To, Half>;
-  if (from == "bf16") return convert<To, Brain>;
-  if (from == "f32") return convert<To, float>;
-  if (from == "f64") return convert<To, double>;
+  if (from == "f16") return convert_float<To, Half>;
+  if (from == "bf16") return convert_float<To, Brain>;
+  if (from == "f32") return convert_float<To, float>;
+  if (from == "f64") return convert_float<To, double>;
   return nullptr;
 }
 Execute conversion(const std::string& to, const std::string& from) {

@@ -1,6 +1,7 @@
 #!/bin/bash
-# Packs what tests/gpu/run.sh needs into one folder that runs on a machine with a card and nothing installed:
+# Packs what tests/gpu/card.py needs into one folder that runs on a machine with a card and nothing installed:
 #   tests/gpu/bundle.sh [FOLDER]   (default build-bundle/gpu), and FOLDER.tar.xz beside it
+# HLO_CARD_DUMPS: folder of dumps of a card, unpacked (NAME, NAME.emit); HLO_CARD_FINALS: others, whose final modules go along.
 # The tool and its tests are one binary with LLVM linked in.
 set -eu
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
@@ -29,7 +30,9 @@ done
 for library in /usr/local/cuda/nvvm/libdevice/libdevice.10.bc "${HLO_LIBDEVICE:-}"; do
   [ -f "$library" ] && cp "$library" "$folder/lib/libdevice.10.bc" && break
 done
-cp "$root/tests/gpu/run.sh" "$root/tests/gpu/time_jax.py" "$folder/"
+cp "$root"/tests/gpu/*.py "$folder/"
+mkdir -p "$folder/dev"
+cp "$root"/tests/dev/{final_calls,cut_calls}.py "$folder/dev/"
 mkdir -p "$folder/testdata/eval"
 cp -r "$root/testdata/kernels" "$root/testdata/gpu_kernels" "$root/testdata/gpu" "$root/testdata"/*.hlo "$folder/testdata/"
 cp "$root/testdata/eval/ops.jsonl" "$folder/testdata/eval/"
@@ -41,6 +44,12 @@ for name in rocm__clip__infer rocm__clip__train rocm__detr rocm__imagenette rocm
   for file in "$corpus/$name"*; do
     if [ -f "$file" ] && [ "$(stat -c %s "$file")" -lt 8000000 ]; then cp "$file" "$folder/modules/"; fi
   done
+done
+if [ -d "${HLO_CARD_DUMPS:-}" ]; then
+  (cd "$HLO_CARD_DUMPS" && find . -name '*gpu_after_optimizations.txt' -o -name '*.profile.json' -o -path './*.emit/*' \( -name '*.ptx' -o -name '*.txt' -o -name '*.pbtxt' \) | tar -cf - -T -) | (mkdir -p "$folder/dumps" && tar -C "$folder/dumps" -xf -)
+fi
+for finals in ${HLO_CARD_FINALS:-}; do
+  (cd "$finals" && find . -name '*after_optimizations.txt' | tar -cf - -T -) | (mkdir -p "$folder/finals/$(basename "$finals")" && tar -C "$folder/finals/$(basename "$finals")" -xf -)
 done
 tar -C "$(dirname "$folder")" -cJf "$folder.tar.xz" "$(basename "$folder")"
 du -sh "$folder" "$folder.tar.xz"
