@@ -4,6 +4,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "ir/find_instruction.h"
 #include "replay/os/confined_path.h"
 #include "replay/report/decisions.h"
 #include "replay/report/explain.h"
@@ -243,12 +244,9 @@ class DumpedPair {
     // What cannot be fused with anything says so of the producer alone.
     if (!module_) find_module();
     if (!module_) return {};
-    for (CompId c : module_->computations())
-      for (InstId i : module_->comp(c).order) {
-        if (!module_->alive(i) || module_->inst_name(i) != producer) continue;
-        for (InstId user : module_->users(i))
-          if (others.contains(std::string(module_->inst_name(user)))) return std::string(module_->inst_name(user));
-      }
+    if (const InstId i = find_instruction(*module_, producer); i.valid())
+      for (InstId user : module_->users(i))
+        if (others.contains(std::string(module_->inst_name(user)))) return std::string(module_->inst_name(user));
     return {};
   }
 
