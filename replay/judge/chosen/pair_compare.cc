@@ -9,6 +9,7 @@
 #include "ir/base/hash.h"
 #include "ir/literal.h"
 #include "replay/judge/chosen/device_classes.h"
+#include "replay/judge/chosen/kept_leaves.h"
 #include "replay/judge/chosen/landings.h"
 #include "replay/judge/chosen/sums.h"
 
@@ -206,7 +207,7 @@ int64_t ByElements::Pair::affordable() const {
 }
 
 // Evaluates with these values as they are drawn.
-ChosenElements ByElements::Pair::evaluation(const Set& cut, Draw how, Set* used, const DrawnNear* near) {
+ChosenElements ByElements::Pair::evaluation(const Set& cut, Draw how, Set* used, const DrawnNear* near, bool kept) {
   ChosenElements::Options o;
   o.cut = [&cut, this](ExprId x) { return cut.contains(x) && !s_.is_fixed(x); };
   o.most_elements = affordable();
@@ -214,8 +215,12 @@ ChosenElements ByElements::Pair::evaluation(const Set& cut, Draw how, Set* used,
   o.devices = s_.all.devices().devices() > 1 ? &s_.all.devices() : nullptr;
   return ChosenElements(
       s_.all.all(),
-      [this, how, used, near](ExprId x, std::span<const int64_t> indices, char* to) {
+      [this, how, used, near, kept](ExprId x, std::span<const int64_t> indices, char* to) {
         used->insert(x);
+        const Expr& leaf = s_.all[x];
+        if (kept && leaf.kind == Expr::kParameter &&
+            s_.options.kept->give(leaf.leaf, leaf.m->u()[leaf.shape], indices, to))
+          return;
         draw_elements(s_.all, x, indices, s_.options.seed + static_cast<uint64_t>(near ? near->turn : 0), how, near,
                       to);
       },
@@ -308,6 +313,38 @@ bool ByElements::Pair::alike_drawn(ExprId a, ExprId b, std::span<const int64_t> 
   if (!alike(x, y, &where)) return false;
   if (all_finite(x)) masks->note(elements);
   return true;
+}
+
+bool ByElements::Pair::alike_kept(ExprId e, ExprId c, const std::vector<int64_t>& anywhere, const Set& cut,
+                                  Masks* masks, bool* differs, ElementsFinding* told) {
+  if (!s_.options.kept || s_.all.devices().devices() != 1) return true;
+  Set used;
+  ChosenElements elements = evaluation(cut, Draw::kMixed, &used, nullptr, true);
+  const Dims& dims = shape_of(e).dims;
+  std::vector<int64_t> at = anywhere;
+  for (int64_t k : s_.options.kept->places(dims)) at.push_back(k);
+  std::sort(at.begin(), at.end());
+  at.erase(std::unique(at.begin(), at.end()), at.end());
+  Sampled now, was;
+  if (!sample(elements, e, at, &now) || !sample(elements, c, at, &was)) return true;
+  // What is no number in one of them alone may come of the order in which it was computed.
+  const size_t each = now.values.size() / at.size();
+  Sampled is_finite{{}, now.sure}, was_finite{{}, was.sure};
+  std::vector<size_t> places;
+  for (size_t k = 0; k < now.values.size(); ++k) {
+    if (!std::isfinite(now.values[k]) || !std::isfinite(was.values[k])) continue;
+    is_finite.values.push_back(now.values[k]), was_finite.values.push_back(was.values[k]), places.push_back(k / each);
+  }
+  size_t where = 0;
+  if (alike(was_finite, is_finite, &where)) {
+    if (all_finite(now)) masks->note(elements);
+    return true;
+  }
+  if (!told) return false;
+  *differs = was.sure && now.sure && !alike(was_finite, is_finite, &where, s_.coarsest);
+  told->index = index_text(at[places[where]], dims);
+  told->was = was_finite.values[where], told->is = is_finite.values[where];
+  return false;
 }
 
 // Of few elements with as many draws more, so that there are `samples` numbers at least.
@@ -446,6 +483,7 @@ ByElements::Pair::Answer ByElements::Pair::compare(ExprId e, const std::vector<E
       Masks masks = alike_all ? masks_of(e, c, cut, level > 0) : Masks();
       for (int d = 0; d < 2; ++d)
         if (all_finite(now[d])) masks.note(elements[d]);  // no number is neither less nor not
+      alike_all = alike_all && alike_kept(e, c, at, cut, &masks, &differs, c == with[0] ? told : nullptr);
       alike_all = alike_all && alike_near(e, c, at, cut, &over, &masks) && alike_masked(e, c, at, cut, &over, &masks);
       if (alike_all) {
         saw(e, with, at);
