@@ -415,6 +415,56 @@ void put_recording(PageEngine& engine, const std::string& path, const std::strin
   engine.put("measured.json", measured);
 }
 
+// What `open --try` said of a finding is in its card; what gained nothing is the last one, without advice.
+TEST(EngineTried, FindingsShowWhatCameOfThem) {
+  const Recorded made(R"(HloModule m
+
+ENTRY e {
+  i = s32[256]{0} parameter(0)
+  t = f32[8192,512]{1,0} parameter(1)
+  wide = s32[256,8192]{1,0} broadcast(i), dimensions={0}
+  n = s32[256,8192]{1,0} iota(), iota_dimension=1
+  eq = pred[256,8192]{1,0} compare(wide, n), direction=EQ
+  v = f32[256,8192]{1,0} convert(eq)
+  ROOT d = f32[256,512]{1,0} dot(v, t), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+}
+)");
+  const auto findings = [&](const std::string& tried, json* problems) {
+    PageEngine engine;
+    for (const auto& entry : std::filesystem::directory_iterator(made.path()))
+      engine.put(entry.path().filename().string(), read_file(entry.path().string()));
+    if (!tried.empty()) engine.put("tried.json", tried);
+    answered(engine, {{"method", "open"}});
+    if (problems) *problems = answered(engine, {{"method", "modules"}})["modules"][0]["problems"];
+    return answered(engine, {{"method", "overview"}, {"module", 0}})["findings"];
+  };
+  const json plain = findings("", nullptr);
+  ASSERT_FALSE(plain.empty());
+  EXPECT_TRUE(plain[0]["tried"].is_null());
+  json tried{{"compiled", true},      {"what", "a gather in its place"}, {"seconds_before", 2e-5},
+             {"seconds_after", 1e-5}, {"allocated_before", 9},           {"allocated_after", 7},
+             {"helps", true}};
+  const auto page = [&] {
+    return json{{"findings", {{{"kind", plain[0]["kind"]}, {"instruction", plain[0]["name"]}, {"tried", tried}}}}}
+        .dump();
+  };
+  const json helped = findings(page(), nullptr);
+  EXPECT_EQ(helped[0]["tried"], tried);
+  EXPECT_EQ(helped[0]["advice"], plain[0]["advice"]);
+  tried["helps"] = false;
+  const json useless = findings(page(), nullptr);
+  EXPECT_EQ(useless.back()["kind"], plain[0]["kind"]);
+  EXPECT_EQ(useless.back()["advice"], "no advice: changed so, it gains nothing");
+  for (const std::string& wrong : {std::string("{"), std::string("{\"findings\":[{}]}"), [&] {
+                                     tried["seconds_after"] = "soon";
+                                     return page();
+                                   }()}) {
+    json problems;
+    EXPECT_TRUE(findings(wrong, &problems)[0]["tried"].is_null());
+    EXPECT_NE(problems.dump().find("tried.json"), std::string::npos) << wrong << problems;
+  }
+}
+
 TEST_F(EngineTest, MeasuredTimes) {
   const int last = states() - 1;
   const json ops = answered(engine_, {{"method", "roofline"}, {"at", at(0, last)}})["ops"];

@@ -202,6 +202,16 @@ export interface Finding {
   least_seconds: number | null;
   share: number | null;
   bytes: number | null;
+  // What came of the advice where `hlo-replay open --try` was run and the page has its answer; compiled false: `what` says why not.
+  tried: {
+    compiled: boolean;
+    what: string;
+    helps: boolean | null;
+    seconds_before: number | null;
+    seconds_after: number | null;
+    allocated_before: number | null;
+    allocated_after: number | null;
+  } | null;
 }
 
 /** Times of one call by a key, what `hlo-replay summary --by` prints. `expected_seconds`, `measured_seconds`: null where there is no
