@@ -407,7 +407,7 @@ export function thunks_card(host: Host, at: StateRef, answer: Thunks): HTMLEleme
       aside.length
         ? `${seconds(aside.reduce((all, one) => all + one.busy, 0))} of work on other streams than the main one, of which ${seconds(waits)} are waited for. `
         : 'All of it runs on the main stream. ',
-      'Times are bounds, one iteration of each loop; ',
+      `Times are bounds, one iteration of each loop${aside.some((one) => one.name.startsWith('communication')) ? ', collectives by memory alone' : ''}; `,
       where_from(answer),
     ),
     chart((wide) =>
