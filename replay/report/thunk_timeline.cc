@@ -73,14 +73,15 @@ class DumpedThunks {
 
 class TimelineWriter {
  public:
-  TimelineWriter(const Module& m, const ModuleCost& cost, const std::vector<PlainThunk>& list, ThunkTimeline* out)
-      : out_(*out) {
+  TimelineWriter(const Module& m, const ModuleCost& cost, ThunkTimeline* out) : out_(*out) {
     for (const KernelCost& k : cost.kernels) seconds_[k.inst] = k.seconds;
     for (CompId c : m.computations())
       for (InstId i : m.live_order(c))
         if (m.op(i) == Opcode::AsyncStart && !m.called(i).empty())
           if (const InstId root = m.comp(m.called(i)[0]).root; !seconds_.contains(root) && seconds_.contains(i))
             seconds_[root] = seconds_[i];
+  }
+  void write(const std::vector<PlainThunk>& list) {
     count(list, {});
     add(list, 0, kMainStream, 0, {});
     out_.streams.clear();
@@ -196,7 +197,7 @@ ThunkTimeline thunk_timeline(const Module& m, const ModuleCost& cost, const Reco
   std::optional<std::vector<PlainThunk>> list;
   if (dump && dump->source == "xla") list = dumped(m, *dump, &out);
   if (!list) list = plain(m, build_thunks(m, assign_buffers(m, gpu), gpu));
-  TimelineWriter(m, cost, *list, &out);
+  TimelineWriter(m, cost, &out).write(*list);
   return out;
 }
 

@@ -4,10 +4,10 @@
 #include <string>
 #include <vector>
 
-#include "ir/cost.h"
 #include "ir/module.h"
 #include "ir/target/gpu_target.h"
 #include "replay/record/recording.h"
+#include "replay/report/kernels.h"
 
 namespace hlo {
 
