@@ -8,7 +8,6 @@
 #include "ir/backend_config.h"
 #include "ir/cost.h"
 #include "ir/library_calls.h"
-#include "passes/rewrite.h"
 
 namespace hlo {
 namespace {
@@ -272,6 +271,29 @@ ShapeId laid_out(Universe& u, ShapeId array, const DimLabels& d, Role role, bool
   return u.with_layout(array, Dims(major.rbegin(), major.rend()));
 }
 
+AttrsId attributes(Universe& u, Opcode op, std::initializer_list<std::pair<Attr, AttrValue>> list) {
+  AttrSet set;
+  set.op = op;
+  for (const auto& [key, value] : list) set.set(key, value);
+  return u.attrs(std::move(set));
+}
+
+// Get-tuple-elements of all elements of a tuple.
+std::vector<InstId> elements_of(Module& m, InstId tuple) {
+  Universe& u = m.u();
+  std::vector<InstId> parts;
+  const std::vector<ShapeId> elements = u[m.shape_id(tuple)].elements;
+  for (size_t k = 0; k < elements.size(); ++k) {
+    const AttrsId index = attributes(u, Opcode::GetTupleElement, {{Attr::index, static_cast<int64_t>(k)}});
+    parts.push_back(m.add_derived(tuple, {.op = Opcode::GetTupleElement,
+                                          .shape = elements[k],
+                                          .operands = {tuple},
+                                          .attrs = index,
+                                          .name = "get-tuple-element"}));
+  }
+  return parts;
+}
+
 // `i` with its arrays of those shapes, in its place.
 void replace_laid_out(Module& m, InstId i, const std::array<ShapeId, 3>& shapes) {
   Universe& u = m.u();
@@ -291,17 +313,7 @@ void replace_laid_out(Module& m, InstId i, const std::array<ShapeId, 3>& shapes)
     std::vector<ShapeId> elements = u[before].elements;
     const ShapeId array = std::exchange(elements[0], shapes[2]);
     InstId made = m.clone_inst(i, comp, operands, u.tuple(elements));
-    std::vector<InstId> parts;
-    for (size_t k = 0; k < elements.size(); ++k) {
-      AttrSet index;
-      index.op = Opcode::GetTupleElement;
-      index.list.push_back({Attr::index, static_cast<int64_t>(k)});
-      parts.push_back(m.add_derived(made, {.op = Opcode::GetTupleElement,
-                                           .shape = elements[k],
-                                           .operands = {made},
-                                           .attrs = u.attrs(std::move(index)),
-                                           .name = "get-tuple-element"}));
-    }
+    std::vector<InstId> parts = elements_of(m, made);
     parts[0] = moved(parts[0], array);
     result = m.add_derived(made, {Opcode::Tuple, before, parts, {}, {}, "tuple"});
   }
@@ -334,31 +346,57 @@ std::optional<std::array<ShapeId, 3>> taken_shapes(Device& device, const Module&
 }
 
 // { relu(scale * p0 + broadcast(p1) + side_scale * p2) }, each part where the form has it.
-CompId epilogue_of(Module& m, InstId call, InstId convolution, const ConvolutionForm& form) {
-  const CompId body = m.add_computation("fused_epilogue");
-  const ShapeId array = m.shape_id(convolution);
-  auto all = [&](double value) { return make_broadcast(m, body, make_scalar(m, body, form.type, value), {}, array); };
-  auto together = [&](Opcode op, InstId a, InstId b) { return make(m, body, op, {a, b}, {}, array); };
-  auto parameter = [&](ShapeId of, uint32_t number) {
-    return m.add(body, {Opcode::Parameter, of, {}, {}, {}, "p", number});
-  };
-  InstId sum = parameter(array, 0);
-  if (form.scale != 1) sum = together(Opcode::Multiply, sum, all(form.scale));
-  if (form.bias) {
-    InstId bias = parameter(m.shape_id(m.operand(call, 2)), 1);
-    if (form.bias_type != form.type) bias = make_convert(m, bias, form.type);
-    const int64_t feature = m.attrs(call).get<DimLabels>(Attr::dim_labels)->output_feature;
-    sum = together(Opcode::Add, sum, make_broadcast(m, body, bias, {feature}, array));
+class Epilogue {
+ public:
+  Epilogue(Module& m, const ConvolutionForm& form, ShapeId array)
+      : m_(m), form_(form), body_(m.add_computation("fused_epilogue")), array_(array) {}
+
+  CompId of(InstId call) {
+    InstId sum = parameter(array_, 0);
+    if (form_.scale != 1) sum = together(Opcode::Multiply, sum, all(form_.scale));
+    if (form_.bias) {
+      InstId bias = parameter(m_.shape_id(m_.operand(call, 2)), 1);
+      if (form_.bias_type != form_.type) bias = converted(bias);
+      sum = together(Opcode::Add, sum,
+                     broadcast(bias, {m_.attrs(call).get<DimLabels>(Attr::dim_labels)->output_feature}));
+    }
+    if (form_.side) {
+      InstId side = parameter(m_.shape_id(m_.operand(call, 3)), 2);
+      if (form_.side_scale != 1) side = together(Opcode::Multiply, side, all(form_.side_scale));
+      sum = together(Opcode::Add, sum, side);
+    }
+    if (form_.relu) sum = together(Opcode::Maximum, sum, all(0));
+    m_.set_root(body_, sum);
+    return body_;
   }
-  if (form.side) {
-    InstId side = parameter(m.shape_id(m.operand(call, 3)), 2);
-    if (form.side_scale != 1) side = together(Opcode::Multiply, side, all(form.side_scale));
-    sum = together(Opcode::Add, sum, side);
+
+ private:
+  InstId parameter(ShapeId of, uint32_t number) {
+    return m_.add(body_, {Opcode::Parameter, of, {}, {}, {}, "p", number});
   }
-  if (form.relu) sum = together(Opcode::Maximum, sum, all(0));
-  m.set_root(body, sum);
-  return body;
-}
+  InstId together(Opcode op, InstId a, InstId b) {
+    return m_.add(body_, {.op = op, .shape = array_, .operands = {a, b}});
+  }
+  InstId broadcast(InstId v, Dims dims) {
+    const AttrsId attrs = attributes(m_.u(), Opcode::Broadcast, {{Attr::dimensions, std::move(dims)}});
+    return m_.add(body_, {.op = Opcode::Broadcast, .shape = array_, .operands = {v}, .attrs = attrs});
+  }
+  InstId all(double value) {
+    const LitId literal = m_.scalar_literal(form_.type, value);
+    const ShapeId scalar = m_.u().scalar(form_.type);
+    return broadcast(m_.add(body_, {.op = Opcode::Constant, .shape = scalar, .payload = literal.value}), {});
+  }
+  InstId converted(InstId v) {
+    Shape s = m_.shape(v);
+    s.type = form_.type;
+    return m_.add(body_, {.op = Opcode::Convert, .shape = m_.u().shape(std::move(s)), .operands = {v}});
+  }
+
+  Module& m_;
+  const ConvolutionForm& form_;
+  const CompId body_;
+  const ShapeId array_;
+};
 
 // `call` as the convolution alone and a fusion behind it.
 void split_epilogue(Module& m, InstId call, const ConvolutionForm& form) {
@@ -369,13 +407,11 @@ void split_epilogue(Module& m, InstId call, const ConvolutionForm& form) {
   m.set_attr(alone, Attr::backend_config,
              u.str(R"({"cudnn_conv_backend_config":{"activation_mode":"kNone","conv_result_scale":1,)"
                    R"("side_input_scale":0,"leakyrelu_alpha":0}})"));
-  std::vector<InstId> parts;
-  for (size_t k = 0; k < u[m.shape_id(call)].elements.size(); ++k)
-    parts.push_back(make_element(m, alone, static_cast<int64_t>(k)));
-  const CompId body = epilogue_of(m, call, parts[0], form);
+  std::vector<InstId> parts = elements_of(m, alone);
+  const CompId body = Epilogue(m, form, m.shape_id(parts[0])).of(call);
   std::vector<InstId> read(operands.begin() + 1, operands.end());
   read[0] = parts[0];
-  const AttrsId attrs = attrs_of(u, Opcode::Fusion, {{Attr::kind, u.str("kLoop")}, {Attr::calls, body}});
+  const AttrsId attrs = attributes(u, Opcode::Fusion, {{Attr::kind, u.str("kLoop")}, {Attr::calls, body}});
   parts[0] = m.add_derived(call, {.op = Opcode::Fusion,
                                   .shape = m.shape_id(parts[0]),
                                   .operands = std::move(read),

@@ -4,6 +4,7 @@
 #include <map>
 #include <unordered_map>
 
+#include "ir/analysis/execution_streams.h"
 #include "ir/analysis/fusion_analysis.h"
 #include "ir/analysis/messages.h"
 #include "ir/backend_config.h"
@@ -69,7 +70,6 @@ const char* kind_of(const Module& m, InstId i) {
     case Opcode::CopyStart:
       return "kCopy";
     case Opcode::CopyDone:
-      return "kCopyDone";
     case Opcode::AllReduceDone:
     case Opcode::AllGatherDone:
     case Opcode::CollectivePermuteDone:
@@ -118,7 +118,7 @@ int64_t sort_kernels(int64_t length, int64_t element_bytes) {
 class Builder {
  public:
   Builder(const Module& m, const BufferAssignment& b, const GpuTarget& target)
-      : m_(m), b_(b), target_(target), bodies_(m) {}
+      : m_(m), b_(b), target_(target), bodies_(m), streams_(execution_streams(m)) {}
 
   std::vector<Thunk> sequence(CompId c) {
     check_stack("thunks are nested");
@@ -182,11 +182,13 @@ class Builder {
     if (!kind) return;
     if (alone(i)) kind = "kCopy";
     if (alone_done(i)) return;
-    if (ends_message(m_, i)) return add_done(i, out);
+    if (std::string_view(kind) == "kAsyncDone") return add_done(i, out);
+    if (m_.op(i) == Opcode::CopyStart) return add_started(i, kind, out);
     if (starts_message(m_, i) && !alone(i)) return add_message(i, kind, out);
     Thunk& t = make(out, i, kind);
     use_all(t, i);
     t.description = kind;
+    if (m_.op(i) == Opcode::Send || m_.op(i) == Opcode::Recv) t.stream = stream_of(i);
     if (t.kind == "kKernel") t.description = "kernel = " + kernel_name(i) + ", " + m_.u().shape_text(m_.shape_id(i));
     if (m_.op(i) == Opcode::CustomCall && t.kind == "kCustomCall")
       t.description = m_.u().text(a.text(Attr::custom_call_target));
@@ -229,22 +231,39 @@ class Builder {
   }
   // A message that is waited for at once is one of the sequence, else it runs on a stream of its own until its end.
   void add_message(InstId i, const char* kind, std::vector<Thunk>& out) {
-    std::vector<Thunk> sent;
-    Thunk& t = make(sent, i, kind);
+    if (!waits_at_once(m_, i)) return add_started(i, kind, out);
+    Thunk& t = make(out, i, kind);
     use_all(t, i);
     t.description = kind;
-    if (waits_at_once(m_, i)) return out.push_back(std::move(t));
-    Thunk start = holder(i, "kAsyncStart");
-    started_[i] = start.id;
-    start.description = fmt::format("stream=communication_stream[0], async_id={}", start.id);
-    start.nested.push_back({"", std::move(sent)});
+  }
+  // One thunk on a stream of its own.
+  void add_started(InstId i, const char* kind, std::vector<Thunk>& out) {
+    std::vector<Thunk> inside;
+    Thunk& t = make(inside, i, kind);
+    use_all(t, i);
+    t.description = kind;
+    start(holder(i, "kAsyncStart"), std::move(inside), out);
+  }
+  // XLA refuses a module in which one is started inside of another.
+  std::string stream_of(InstId i) const {
+    const auto stream = streams_.find(i);
+    return stream == streams_.end() ? "unknown" : stream->second;
+  }
+  void start(Thunk start, std::vector<Thunk> inside, std::vector<Thunk>& out) {
+    start.async_id = started_[start.inst] = start.id;
+    start.stream = stream_of(start.inst);
+    start.description = fmt::format("stream={}, async_id={}", start.stream, start.async_id);
+    start.nested.push_back({"", std::move(inside)});
     finish(std::move(start), out);
   }
   void add_done(InstId i, std::vector<Thunk>& out) {
-    const auto start = started_.find(m_.operand(i, 0));
+    InstId from = m_.operand(i, 0);
+    while (m_.op(from) == Opcode::AsyncUpdate) from = m_.operand(from, 0);
+    const auto start = started_.find(from);
     if (start == started_.end()) return;
     Thunk& t = make(out, i, "kAsyncDone");
     use_all(t, i);
+    t.async_id = start->second;
     t.description = fmt::format("async_id={}", start->second);
   }
   void add_async(InstId i, std::vector<Thunk>& out) {
@@ -252,8 +271,7 @@ class Builder {
     const char* kind = kind_of(m_, m_.comp(inside).root);
     if (kind && starts_message(m_, i)) return add_message(i, kind, out);
     Thunk t = holder(i, "kAsyncStart");
-    t.nested.push_back({"", sequence(inside)});
-    finish(std::move(t), out);
+    start(std::move(t), sequence(inside), out);
   }
 
   // Where each array of the result comes from: an array, and how far behind its begin in bytes.
@@ -338,11 +356,11 @@ class Builder {
   }
   // A slice that is copied: the copy is the thunk inside.
   void add_slice_fusion(InstId i, std::vector<Thunk>& out) {
-    Thunk t = holder(i, "kDynamicSliceFusion");
     std::vector<Thunk> inner;
     Thunk& copy = make(inner, i, "kCopy");
     use_all(copy, i);
     copy.description = "kCopy";
+    Thunk t = holder(i, "kDynamicSliceFusion");
     t.description = fmt::format("params={}, results={}", 1, 1);
     t.nested.push_back({"", std::move(inner)});
     finish(std::move(t), out);
@@ -396,6 +414,7 @@ class Builder {
   Fingerprints bodies_;
   std::map<std::string, std::string> kernels_;  // names by what they do
   int last_ = 0;
+  std::unordered_map<InstId, std::string> streams_;
   std::unordered_map<InstId, int> started_;  // messages on streams of their own: their numbers
 };
 

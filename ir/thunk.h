@@ -19,6 +19,10 @@ struct Thunk {
   std::string kind;  // kCustomKernel (a fusion's), kKernel (of an instruction by itself), kCopy, kConvolution, kWhile …
   InstId inst;       // of a command buffer: that of its first thunk
   std::string description;  // kernel and launch, or the kind again
+  // Where it and what is in it runs, of kAsyncStart, kSend and kRecv (execution_streams; "unknown" where XLA has no
+  // answer); empty: on the stream of the sequence that it is in.
+  std::string stream;
+  int async_id = 0;  // of kAsyncStart, and of the kAsyncDone that waits for it: the start's id
   std::vector<ThunkSlice> slices;
   std::vector<std::pair<std::string, std::vector<Thunk>>> nested;  // condition, body, branches; "": in the thunk itself
 };

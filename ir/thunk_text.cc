@@ -124,6 +124,8 @@ void append_json(const Module& m, const std::vector<Thunk>& list, std::string& o
       out += fmt::format("{}{{\"allocation\":{},\"offset\":{},\"size\":{},\"write\":{}}}", k ? "," : "",
                          t.slices[k].allocation, t.slices[k].offset, t.slices[k].size, t.slices[k].write);
     out += "]";
+    if (!t.stream.empty()) out += fmt::format(",\"stream\":\"{}\"", t.stream);
+    if (t.async_id > 0) out += fmt::format(",\"async_id\":{}", t.async_id);
     for (const auto& [label, inner] : t.nested) {
       out += ",\"" + (label.empty() ? "inside" : label) + "\":";
       append_json(m, inner, out);

@@ -5,7 +5,7 @@ import os
 import pathlib
 import tempfile
 
-from command_line import data, expect, finish, run
+from command_line import data, expect, finish, page_files, run
 
 PARTS = []
 
@@ -733,6 +733,19 @@ def advice_is_tried(tmp):
     found = [f for f in found_in(dump, "--try") if f["kind"] == "one-hot-product"]
     tried = found[0]["tried"] if found else {}
     expect("a lookup by a product, changed and compiled", tried.get("compiled") and tried["helps"] and tried["seconds_after"] < tried["seconds_before"], found)
+    answer = tmp / "tried.json"
+    answer.write_text(run("open", dump, "--try", "--json")[1])
+    code, out, err = run("view", dump, f"--tried={answer}", "-o", tmp / "tried.html")
+    # As a file that its engine reads; without an engine in the answer that was made beforehand.
+    kept = [f for part in page_files(tmp / "tried.html").values() if isinstance(part, dict) for f in part.get("findings") or []] if code == 0 else []
+    expect("a page carries what came of it", [f["tried"] for f in kept if f["kind"] == "one-hot-product"] == [tried], (err, kept))
+    answer.write_text(run("open", dump, "--json")[1])
+    for name, args, words in (("that was not tried", [dump], "has no tried finding of a module of"), ("no dump", [dump / "module_0001.m.before_optimizations.txt"], "--tried is of a page of a dump")):
+        code, out, err = run("view", *args, f"--tried={answer}", "-o", tmp / "none.html")
+        expect(name, code == 2 and words in err, err)
+    answer.write_text("[]")
+    code, out, err = run("view", dump, f"--tried={answer}", "-o", tmp / "none.html")
+    expect("no answer of it", code == 2 and "`hlo-replay open DIR --try --json` prints" in err, err)
     found = [f for f in found_in(dumped(tmp / "cpu", one_hot, one_hot, end="cpu_after_optimizations"), "--try") if f["kind"] == "one-hot-product"]
     expect("for another device: not tried, and why", found and not found[0]["tried"]["compiled"] and "--engine=installed" in found[0]["tried"]["what"], found)
     code, out, err = run("open", dump, "--engine=installed")

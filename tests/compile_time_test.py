@@ -133,6 +133,11 @@ with tempfile.TemporaryDirectory() as directory:
     expect("in words", code == 0 and "98 %" in out and "ptxas" in out and "config-assigner: autotuning" in out, out)
     m = only("…from standard input", "-", stdin=JAX[0] + GPU + JAX[1])
     expect("jax's clock counts", near(m["total"]["seconds"], 20.125) and m["total"]["from"] == "jax" and near(m["tracing_seconds"], 0.033078671) and near(m["lowering_seconds"], 0.016326189), m)
+    # What it calls is traced within it.
+    m = only("a function that another one calls", file("inner.log", "Finished tracing g for jit in 0.01 sec\n" + "".join(JAX)))
+    expect("tracing is counted once", near(m["tracing_seconds"], 0.033078671), m)
+    m = only("with jax's line of its arguments", file("compiling.log", JAX[0].replace("Finished jaxpr", "Compiling f with global shapes and types (ShapedArray(float32[4]),). Argument mapping: (UnspecifiedValue,).\nFinished jaxpr") + JAX[1]))
+    expect("the same", near(m["tracing_seconds"], 0.033078671) and near(m["lowering_seconds"], 0.016326189) and near(m["total"]["seconds"], 20.125), m)
     m = only("jax alone", file("jax.log", "".join(JAX)))
     expect("jax alone: the rest is unknown", m["passes"]["seconds"] is None and m["behind"]["seconds"] is None and m["parts"] == [] and len(m["not_told"]) == 2, m)
     both = answer("a CPU's log", 0, file("cpu.log", CPU))["modules"]

@@ -4,9 +4,11 @@ import json
 import os
 import pathlib
 import signal
+import struct
 import subprocess
 import tempfile
 import time
+import zipfile
 
 from command_line import SUM, bisect_stages, expect, finish, source, tool
 from json_schema import Schemas
@@ -769,7 +771,57 @@ def taken_back(tmp):
     expect("none is taken back where none differs", code == 0, (code, j["verdict"]))
 
 
+# Two arrays that random numbers never make equal, as the program's own are here and there; the sum of a row has another value there.
+EQUAL = """ENTRY e {{
+  x = f32[64,32]{{1,0}} parameter(0)
+  y = f32[64,32]{{1,0}} parameter(1)
+  k = s32[] parameter(2)
+  e.{n} = pred[64,32]{{1,0}} compare(x, y), direction=EQ
+  s.{n} = f32[64,32]{{1,0}} add({sum})
+  ROOT r = f32[64,32]{{1,0}} select(e.{n}, s.{n}, x)
+}}
+"""
+
+
+def keep_arguments(folder, arrays):
+    """arrays: (name, numpy's type, dimensions, bytes) each, as `capture --arguments=all` keeps them."""
+    with zipfile.ZipFile(pathlib.Path(folder) / "module_0000.m.arguments.npz", "w") as file:
+        for name, kind, dims, data in arrays:
+            head = str({"descr": kind, "fortran_order": False, "shape": tuple(dims)}).encode()
+            head += b" " * (-(10 + len(head) + 1) % 64) + b"\n"
+            file.writestr(name + ".npy", b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head + data)
+
+
+def kept(tmp):
+    stages = [("", EQUAL.format(n=1, sum="x, y")), ("dce", EQUAL.format(n=2, sum="y, x")), ("algsimp", EQUAL.format(n=3, sum="x, x"))]
+    wrong = [*stages[:2], ("algsimp", EQUAL.format(n=3, sum="k.b, y").replace("  e.3 =", "  k.f = f32[] convert(k)\n  k.b = f32[64,32]{1,0} broadcast(k.f), dimensions={}\n  e.3 ="))]
+    x = [(k * 37 % 1009) / 7 for k in range(64 * 32)]
+    y = [v if k == x.index(max(x)) or k % 5 == 0 else v + 1 for k, v in enumerate(x)]
+    arrays = [("p0", "<f4", (64, 32), struct.pack(f"<{len(x)}f", *x)), ("p1", "<f4", (64, 32), struct.pack(f"<{len(y)}f", *y)), ("p2", "<i4", (), struct.pack("<i", 3))]
+
+    def at_elements(name, stages, arrays, *more):
+        code, j = bisect(tmp, name, stages, "--elements", *more)
+        if not arrays:
+            return code, j
+        keep_arguments(pathlib.Path(tmp) / name, arrays)
+        ran = subprocess.run([tool, "bisect", str(pathlib.Path(tmp) / name), "--json", "--elements", *more], capture_output=True, text=True, check=False)
+        return ran.returncode, json.loads(ran.stdout) if ran.stdout else {"verdict": ran.stderr, "elements": None}
+
+    code, j = at_elements("random equal", wrong, [])
+    expect("random numbers do not reach it", code != 1 and j["elements"]["kept"] == [], (code, j["verdict"]))
+    code, j = at_elements("kept equal", wrong, arrays)
+    expect("the program's own arguments do", code == 1 and j["pass"] == "algsimp", (code, j["verdict"]))
+    expect("said to be so", j["elements"] and j["elements"]["kept"] == ["p0", "p1", "p2"], j["elements"])
+    code, j = at_elements("kept sound", stages, arrays)
+    expect("correct with these", code != 1 and j["elements"]["kept"] == ["p0", "p1", "p2"], (code, j["verdict"]))
+    code, j = at_elements("kept, a seed", wrong, arrays, "--seed=3")
+    expect("a seed is asked for", code != 1 and j["elements"]["kept"] == [], (code, j["verdict"]))
+    code, j = at_elements("kept of another", wrong, [("p0", "<f4", (8, 32), bytes(8 * 32 * 4))])
+    expect("of another shape", code == 2 and "does not fit module m: array p0 is a <f4[8,32]" in str(j), (code, j))
+
+
 with tempfile.TemporaryDirectory() as tmp:
+    kept(tmp)
     certain(tmp)
     alone(tmp)
     not_accused(tmp)

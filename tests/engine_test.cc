@@ -117,41 +117,6 @@ TEST_F(EngineTest, FusionsTellWhy) {
   for (const json& d : decisions) EXPECT_TRUE(d["verdict"] == "fused" || d["verdict"] == "declined");
 }
 
-// XLA's dump of what priority-fusion decided: each decision once, its ops as they stand in front of the pass.
-TEST(EngineDump, DecisionsOfXla) {
-  auto module = [](const char* body) {
-    return std::string("HloModule f\n\nENTRY e {\n  a = f32[4]{0} parameter(0)\n") + body + "}\n";
-  };
-  PageEngine engine;
-  const std::string before = module("  n = f32[4]{0} negate(a)\n  ROOT e = f32[4]{0} exponential(n)\n");
-  engine.put("module_0001.f.before_optimizations.txt", before);
-  engine.put("module_0001.f.0001.fusion.after_pipeline-start.before_priority-fusion.txt", before);
-  engine.put("module_0001.f.0002.fusion.after_priority-fusion.before_pipeline-end.txt",
-             "HloModule f\n\nc {\n  p = f32[4]{0} parameter(0)\n  n = f32[4]{0} negate(p)\n"
-             "  ROOT e = f32[4]{0} exponential(n)\n}\n\nENTRY e {\n  a = f32[4]{0} parameter(0)\n"
-             "  ROOT fusion = f32[4]{0} fusion(a), kind=kLoop, calls=c\n}\n");
-  engine.put("module_0001.f.priority_fusion_dump.txt",
-             "fusion_steps {\n  producer_ineligible {\n    producer_name: \"a\"\n    reason: \"a parameter\"\n  }\n}\n"
-             "fusion_steps {\n  update_priority {\n    producer_name: \"n\"\n    consumer_names: \"e\"\n"
-             "    us_fused: 1\n    us_unfused: 2.5\n  }\n}\n"
-             "fusion_steps {\n  fusion {\n    fusion_name: \"fusion\"\n    producer_name: \"n\"\n"
-             "    consumer_name: \"e\"\n  }\n}\n");
-  answered(engine, {{"method", "open"}});
-  json list = answered(engine, {{"method", "decisions"}, {"module", 0}})["decisions"];
-  ASSERT_EQ(list.size(), 2u) << list.dump(1);
-  EXPECT_EQ(list[0]["verdict"], "declined");
-  EXPECT_EQ(list[0]["why"], "a parameter");
-  EXPECT_EQ(list[0]["consumer"], "");
-  EXPECT_EQ(list[1]["verdict"], "fused");
-  EXPECT_EQ(list[1]["why"], "as fusion, 1 µs fused, 2.5 µs apart");
-  const json rows = answered(engine, {{"method", "rows"}, {"module", 0}})["rows"];
-  const json& row = rows[list[1]["row"].get<size_t>()];
-  EXPECT_EQ(row["pass"], "priority-fusion");
-  const json in_front = {{"module", 0}, {"state", row["state"].get<int>() - 1}};
-  json op = answered(engine, {{"method", "op"}, {"at", in_front}, {"id", list[1]["producer_id"]}});
-  EXPECT_EQ(op["name"], "n");
-}
-
 TEST_F(EngineTest, SearchWords) {
   auto names = [&](const std::string& query) {
     json out = json::array();

@@ -7,6 +7,7 @@
 #include "passes/backend/backend.h"
 #include "replay/report/findings.h"
 #include "replay/report/try_finding.h"
+#include "tests/state_module.h"
 
 namespace hlo {
 namespace {
@@ -254,20 +255,6 @@ TEST(Findings, WhatIsPaddedForAProduct) {
                        "f32[304,256]{1,0} negate(k)")),
             Names{});
 }
-
-const char* kState = R"(HloModule m, is_scheduled=true
-f {
-  p = f32[512,256]{1,0} parameter(0)
-  g = f32[512,256]{1,0} parameter(1)
-  ROOT a = f32[512,256]{1,0} subtract(p, g)
-}
-ENTRY e {
-  w = f32[512,256]{1,0} parameter(0)
-  x = f32[512,64]{1,0} parameter(1)
-  y = f32[64,256]{1,0} parameter(2)
-  d = f32[512,256]{1,0} dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-  ROOT n = f32[512,256]{1,0} fusion(w, d), kind=kLoop, calls=f
-})";
 
 TEST(Findings, StateThatIsNotDonated) {
   EXPECT_EQ(found(missing_donation, kState), Names{"missing-donation w"});

@@ -291,4 +291,17 @@ with tempfile.TemporaryDirectory() as directory:
     code, out, err = run("print", f"{odd}:1:1")
     expect("a colon in a folder's name", code == 0 and "jit_f" in out, err)
 
+    # One name, two functions: not one that was compiled twice (what `recompiles` says, too).
+    pair = tmp / "pair"
+    pair.mkdir()
+    for number, rows, line in ((0, 64, 7), (2, 128, 90)):
+        write_module(pair, number, "jit_step", rows)
+        for file in pair.glob(f"module_{number:04}*.txt"):
+            file.write_text(file.read_text().replace(" line=7 end_line=7 ", f" line={line} end_line={line} "))
+    code, out, err = run(pair)
+    expect("two functions of one name", code == 0 and "a run of 2 modules" in out and "compiled 2 times" not in out, out + err)
+    code, out, err = run("recompiles", pair)
+    expect("recompiles counts alike", "step" not in out.replace(str(pair), ""), out + err)
+
+
 finish("run_test")

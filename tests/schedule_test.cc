@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
 
 #include "ir/thunk.h"
 #include "parser/parser.h"
@@ -324,14 +325,14 @@ ENTRY e {
   EXPECT_EQ(thunks_text(*m, list),
             "001: kCopy               [source       | next=003 (2)] kCopy\n"
             "002: kCopy               [source       | next=003 (1)] kCopy\n"
-            "003: kWhile              [prev=002 (1) | next=007 (1)]   \n"
+            "003: kWhile              [prev=002 (1) | next=008 (1)]   \n"
             "condition:\n"
             "    004: kCustomKernel [source | sink] l grid: [1, 1, 1] threads: [1, 1, 1]  shared_memory: 0 bytes\n"
             "  body:\n"
             "    005: kCustomKernel [source | sink] n grid: [1, 1, 1] threads: [1, 1, 1]  shared_memory: 0 bytes\n"
             "    006: kCustomKernel [source | sink] w grid: [1, 1, 1] threads: [64, 1, 1]  shared_memory: 0 bytes\n"
-            "007: kDynamicSliceFusion [prev=003 (1) | sink        ] params=1, results=1\n"
-            "    008: kCopy [source | sink] kCopy\n"
+            "008: kDynamicSliceFusion [prev=003 (1) | sink        ] params=1, results=1\n"
+            "    007: kCopy [source | sink] kCopy\n"
             "009: kConvolution        [prev=003 (2) | sink        ] kConvolution\n");
 }
 
@@ -358,6 +359,79 @@ ENTRY e {
   EXPECT_EQ(kinds(list), (Words{"kAsyncStart", " kAllToAll", "kCustomKernel", "kAsyncDone", "kAllGather"}));
   EXPECT_EQ(list[0].description, "stream=communication_stream[0], async_id=2");
   EXPECT_EQ(list[2].description, "async_id=2");
+  EXPECT_EQ(list[0].stream, "communication_stream[0]");
+  EXPECT_EQ(list[0].async_id, list[2].async_id);
+  EXPECT_TRUE(list[1].stream.empty() && list[3].stream.empty());
+}
+
+// Four computation streams in turn over the post order, the entry computation first, then its loops; a name counts.
+TEST(Thunks, WhatIsStartedRunsOnStreamsInTurn) {
+  auto m = scheduled(R"(HloModule m, is_scheduled=true
+twice {
+  x = f32[64] parameter(0)
+  ROOT y = f32[64] add(x, x)
+}
+inside {
+  x = f32[64] parameter(0)
+  ROOT y = f32[64] fusion(x), kind=kLoop, calls=twice
+}
+inside.1 {
+  x = f32[64] parameter(0)
+  ROOT y = f32[64] fusion(x), kind=kLoop, calls=twice
+}
+less {
+  i = s32[] parameter(0)
+  k = s32[] constant(4)
+  ROOT l = pred[] compare(i, k), direction=LT
+}
+condition {
+  t = (s32[], f32[64]) parameter(0)
+  i = s32[] get-tuple-element(t), index=0
+  ROOT l = pred[] fusion(i), kind=kLoop, calls=less
+}
+next {
+  i = s32[] parameter(0)
+  one = s32[] constant(1)
+  ROOT n = s32[] add(i, one)
+}
+body {
+  t = (s32[], f32[64]) parameter(0)
+  i = s32[] get-tuple-element(t), index=0
+  a = f32[64] get-tuple-element(t), index=1
+  s = ((f32[64]), f32[64], u32[]) async-start(a), calls=inside
+  n = s32[] fusion(i), kind=kLoop, calls=next
+  d = f32[64] async-done(s)
+  ROOT r = (s32[], f32[64]) tuple(n, d)
+}
+ENTRY e {
+  p = f32[64] parameter(0)
+  q = f32[64] parameter(1)
+  z = s32[] parameter(2)
+  init = (s32[], f32[64]) tuple(z, p)
+  loop = (s32[], f32[64]) while(init), condition=condition, body=body
+  c = (f32[64], f32[64], u32[]) copy-start(q)
+  s = ((f32[64]), f32[64], u32[]) async-start(q), calls=inside.1, frontend_attributes={_xla_stream_annotation="3"}
+  e = f32[64] copy-done(c)
+  d = f32[64] async-done(s)
+  a = f32[64] get-tuple-element(loop), index=1
+  ROOT r = (f32[64], f32[64], f32[64]) tuple(a, e, d)
+})");
+  const std::vector<Thunk> list = build_thunks(*m, assign_buffers(*m));
+  std::vector<std::string> found;
+  std::function<void(const std::vector<Thunk>&)> collect = [&](const std::vector<Thunk>& thunks) {
+    for (const Thunk& t : thunks) {
+      if (t.kind == "kAsyncStart")
+        found.push_back(fmt::format("{} {} {}", m->inst_name(t.inst), t.stream, t.nested[0].second[0].kind));
+      if (t.kind == "kAsyncDone") found.push_back(fmt::format("{} {}", m->inst_name(t.inst), t.description));
+      for (const auto& [label, inner] : t.nested) collect(inner);
+    }
+  };
+  collect(list);
+  ASSERT_EQ(found.size(), 6u) << thunks_text(*m, list);
+  EXPECT_TRUE(found[0].ends_with("computation_stream[1] kCustomKernel")) << found[0];
+  EXPECT_EQ(found[2], "c computation_stream[0] kCopy");
+  EXPECT_TRUE(found[3].ends_with("computation_stream[3] kCustomKernel")) << found[3];
+  EXPECT_NE(thunks_json(*m, list).find("\"stream\":\"computation_stream[3]\",\"async_id\":"), std::string::npos);
 }
 
 TEST(Thunks, FiveInARowAreOneCommandBuffer) {

@@ -2,7 +2,8 @@
 """The words of docs/HACKING.md ("Words") that nothing a user reads may have: words_test.py HLO_REPLAY SOURCE_FOLDER [--list]
 
 Read are README.md, CHANGELOG.md, docs/*.md, the help text of every command, and what the program prints: literals with a blank in the
-sources of C++ (SOURCES), literals and docstrings of python/, descriptions of docs/schemas. Left out are code spans, blocks that are no
+sources of C++ (SOURCES), literals of the page's TypeScript (viewer/page) but names of classes, literals and docstrings of python/,
+descriptions of docs/schemas. Left out are code spans, blocks that are no
 shell (outputs are the commands' own), names in capitals, the files of EXCEPT and the literals of VALUES. The tables of options in
 docs/commands.md are compared with --help, too (tests/dev/commands_page.py --check). Exit 1 with file, line and replacement of each."""
 import ast
@@ -67,6 +68,49 @@ def cpp_literals(text):
             yield text.count("\n", 0, match.start()) + 1, value.replace("\\n", "  ")
 
 
+SCRIPT = re.compile(r"""//[^\n]*|/\*.*?\*/|(?P<quote>['"])(?P<text>(?:[^\\\n]|\\.)*?)(?P=quote)|(?P<open>`)|(?P<brace>[{}])|"""
+                    r"""(?<=[(,=:\[!&|?;{}>])\s*/(?![/*])(?:[^\\/\n\[]|\\.|\[(?:[^\]\\\n]|\\.)*\])+/""", re.S)
+
+
+def script_literals(text):
+    """(line, text) of each literal of TypeScript with a blank, of a template each part between `${…}`. A list of classes is none."""
+    found, depths, at = [], [], 0  # depths: of the braces open in each `${…}` around
+
+    def literal(start, value):
+        if " " in value and not re.search(r"\b(class: |className = )$", text[:start][-20:]):
+            found.append((text.count("\n", 0, start) + 1, value.replace("\\n", "  ")))
+
+    def template(start):
+        """From behind a '`' or the '}' of a part to what ends the part."""
+        end = re.compile(r"(?:[^\\`$]|\\.|\$(?!\{))*(`|\$\{)", re.S).match(text, start)
+        literal(start - 1, text[start:end.start(1)])
+        if end[1] == "${":
+            depths.append(0)
+        return end.end()
+
+    while match := SCRIPT.search(text, at):
+        at = match.end()
+        if match["text"] is not None:
+            literal(match.start(), match["text"])
+        elif match["open"]:
+            at = template(at)
+        elif match["brace"] == "{" and depths:
+            depths[-1] += 1
+        elif match["brace"] == "}" and depths:
+            if depths[-1] == 0:
+                depths.pop()
+                at = template(at)
+            else:
+                depths[-1] -= 1
+    return found
+
+
+def markup_texts(text):
+    """Of a page what is between its tags, a line each."""
+    shown = re.sub(r"<!--.*?-->|<(style|script).*?</\1>|<[^>]*>", blank, text, flags=re.S)
+    return [(number, line) for number, line in enumerate(shown.split("\n"), 1) if line.strip()]
+
+
 def python_literals(text):
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and " " in node.value:
@@ -85,6 +129,7 @@ def printed(source, words):
     anything = re.compile("|".join(pattern.pattern for pattern, _ in words), re.I)
     files = [(f, cpp_literals) for top in SOURCES for end in ("cc", "h", "def") for f in (source / top).rglob(f"*.{end}")]
     files += [(f, python_literals) for f in (source / "python").rglob("*.py")]
+    files += [(f, script_literals) for f in (source / "viewer/page").rglob("*.ts")] + [(source / "viewer/page/page.html", markup_texts)]
     files += [(f, descriptions) for f in (source / "docs/schemas").glob("*.json")]
     for file, literals in sorted(files):
         text = file.read_text()
@@ -115,6 +160,9 @@ def main():
     found += printed(source, words)
     sample = [value for _, value in cpp_literals('a("it is told", \'"\', "told", R"(it\nlies so)"); // "it stands"\n')]
     if sample != ["it is told", "it\nlies so"]:
+        found.append(f"the test itself: {sample}")
+    sample = script_literals("a('it is told', /'/, \"it's so\", `in ${f({ b: 'x y' }, `c ${d} e`)} all`) // 'it stands'\nh({ class: 'a card' }, `one\n  two`)")
+    if sample != [(1, "it is told"), (1, "it's so"), (1, "in "), (1, "x y"), (1, "c "), (1, " e"), (1, " all"), (2, "one\n  two")]:
         found.append(f"the test itself: {sample}")
     wrong = list(places("sample", prose("It stands `beside`.\n```console\nbehind\n```\n```sh\nls # behind\n```\nTOLD\n"), words))
     if len(words) < 30 or len(wrong) != 2:

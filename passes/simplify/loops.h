@@ -2,6 +2,7 @@
 #pragma once
 #include <optional>
 
+#include "ir/frontend_attribute.h"
 #include "ir/module.h"
 
 namespace hlo {
@@ -17,8 +18,5 @@ std::optional<int64_t> induction_index(const Module& m, InstId loop);
 // Trips of a loop over that element, whatever it does to it, found by evaluating step and condition; nothing where they
 // are not one operation on the element and constants each, or where it runs more than `limit` times.
 std::optional<int64_t> counted_trips(const Module& m, InstId loop, int64_t index, int64_t limit);
-
-// Value of a word in `frontend_attributes={name="value",…}`; empty where it is not there.
-std::string_view frontend_attribute(const Module& m, InstId i, std::string_view name);
 
 }  // namespace hlo

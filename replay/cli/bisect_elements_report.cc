@@ -4,6 +4,7 @@
 
 #include "replay/cli/bisect_report.h"
 #include "replay/cli/smaller_words.h"
+#include "replay/judge/chosen/kept_leaves.h"
 
 namespace hlo {
 
@@ -32,6 +33,7 @@ void add_elements(Json& j, const Candidates& row, const ElementsSearch& s, const
   }
   j["elements"] = {{"seed", options.seed}, {"samples", options.samples},  {"values", values},    {"changed", changed},
                    {"compared", compared}, {"not_compared_where", where}, {"findings", findings}};
+  j["elements"]["kept"] = options.kept ? Json(options.kept->taken()) : Json::array();
   Json& by_sample = j["elements"]["sampled"] = {{"values", sampled.values}};
   if (sampled.values)
     by_sample.update({{"least", sampled.instruction},
@@ -54,6 +56,11 @@ std::string elements_in_words(const Json& e, const Json& smaller) {
       "; the stages were not run: up to {} elements of each value that a stage writes in another way were evaluated at "
       "full size, in f64, from drawn values of what both stages have (rounding in their own types was not compared)",
       e["samples"].get<size_t>());
+  if (const size_t kept = e["kept"].size()) {
+    const std::string names = kept <= 6 ? fmt::format("{}", fmt::join(e["kept"].get<std::vector<std::string>>(), ", "))
+                                        : fmt::format("{} parameters", kept);
+    out += fmt::format("; elements of the program's own arguments were compared, too ({})", names);
+  }
   const auto changed = e["changed"].get<size_t>(), compared = e["compared"].get<size_t>();
   out += compared == changed ? fmt::format("; all {} changed values were compared", changed)
                              : fmt::format("; {} of {} changed values were compared", compared, changed);

@@ -227,11 +227,10 @@ bool FolderBisection::decided(const Bisection& b) const {
 }
 
 Bisection FolderBisection::look_at_elements() {
-  if (takes_kept(a_) && keeps_arguments(r_, ""))
-    complain("note: chosen elements are compared on random inputs, not on the arguments that are kept with the dump");
-  Progress progress("bisecting " + a_.file);
   ElementsOptions o;
-  o.seed = a_.seed, o.stop = interrupted;
+  o.seed = a_.seed, o.stop = interrupted, o.kept = kept_leaves(r_, *first_, a_);
+  so_far_.kept(o.kept);
+  Progress progress("bisecting " + a_.file);
   const ElementsSearch s =
       search_by_elements(row_, *first_, o, options_of(progress, true), [this](size_t k, const ElementsStage& stage) {
         so_far_.judged(from_ + k, stage);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "ir/find_instruction.h"
 #include "ir/print.h"
 #include "ir/verifier.h"
 #include "replay/cli/json_output.h"
@@ -59,11 +60,10 @@ void describe_texts(const Module& good, const Module& bad, Finding& f) {
   f.json["before"] = before, f.json["after"] = after;
 }
 
+// None or one.
 std::vector<InstId> of_name(const Module& m, std::string_view name) {
-  for (CompId c : m.computations())
-    for (InstId i : m.live_order(c))
-      if (m.inst_name(i) == name) return {i};
-  return {};
+  const InstId i = find_instruction(m, name);
+  return i.valid() ? std::vector<InstId>{i} : std::vector<InstId>{};
 }
 
 }  // namespace

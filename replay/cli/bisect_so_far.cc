@@ -108,7 +108,7 @@ Json SoFar::stopped_unlocked(int* code) const {
   Json told = Json::object();
   if (!search_.stages.empty()) {
     ElementsOptions options;
-    options.seed = a_.seed;
+    options.seed = a_.seed, options.kept = kept_;
     add_elements(told, row, search_, options);
   }
   Json j = nothing(a_, row, b, "", code, &told);
@@ -120,6 +120,11 @@ Json SoFar::stopped_unlocked(int* code) const {
   j["why"] = search_.stages.at(b.bad).why, j["guilty"] = guilty_in_words(bad, b.bad - b.good - 1);
   if (!bad.pass.empty()) j["pass"] = bad.pass, j["pipeline"] = bad.pipeline;
   return j;
+}
+
+void SoFar::kept(std::shared_ptr<const KeptLeaves> arguments) {
+  const Lock lock(mutex_);
+  kept_ = std::move(arguments);
 }
 
 void SoFar::add(Json module) {

@@ -32,11 +32,12 @@ class SoFar {
   // Of its stages. A verdict stays where a later way to judge the stage tells nothing.
   void judged(size_t stage, const Judgement& j);
   void judged(size_t stage, const ElementsStage& s);
-  void drop_bad();                // they were none
-  void told();                    // its answer is printed
-  Json stopped(int* code) const;  // its answer where it is ended now
-  void add(Json module);          // its answer: it is at hand no more
-  bool any() const;               // module was judged
+  void kept(std::shared_ptr<const KeptLeaves> arguments);  // of `judged` by elements: compared on these, too
+  void drop_bad();                                         // they were none
+  void told();                                             // its answer is printed
+  Json stopped(int* code) const;                           // its answer where it is ended now
+  void add(Json module);                                   // its answer: it is at hand no more
+  bool any() const;                                        // module was judged
   // Of all modules; `ended`: before all were judged.
   Json answer(bool ended) const;
   std::string rest_in_words() const;
@@ -56,6 +57,7 @@ class SoFar {
   std::string module_;
   std::vector<StageMade> stages_;
   ElementsSearch search_;  // by elements or not
+  std::shared_ptr<const KeptLeaves> kept_;
   std::optional<LastAnswer> last_;
 };
 

@@ -3,6 +3,7 @@
 #include <map>
 
 #include "gpu_exec/cuda.h"
+#include "ir/find_instruction.h"
 #include "ir/source_lines.h"
 #include "replay/cli/command.h"
 #include "replay/cli/json_output.h"
@@ -94,20 +95,13 @@ Json of_reference(const CheckArgs& a, const Module& m, const Session& session) {
   return out;
 }
 
-InstId named(const Module& m, const std::string& name) {
-  for (CompId c : m.computations())
-    for (InstId i : m.live_order(c))
-      if (m.inst_name(i) == name) return i;
-  return InstId();
-}
-
 // Where the program has what departs: by the stage that departs, else by the module before any pass.
 void add_place(const CheckArgs& a, const Module& first, const Json& answer, Json& out) {
   const Json& value = answer["first_value_that_differs"];
   if (!value.is_object()) return;
   out["instruction"] = value["name"];
   auto take = [&](const Module& m, const Json& name) {
-    InstId i = name.is_string() ? named(m, name.get<std::string>()) : InstId();
+    InstId i = name.is_string() ? find_instruction(m, name.get<std::string>()) : InstId();
     if (!i.valid() || !out["source"].is_null()) return;
     if (std::string s = source_line(m, i).text(); !s.empty()) out["source"] = s;
     if (std::string s = op_name_of(m, i); !s.empty()) out["op_name"] = s;

@@ -94,7 +94,7 @@ AskedTimes times_of_dump(const CompileTimeArgs& a, const std::string& log) {
   Run run = open_run(parts ? parts->folder : a.what);
   std::vector<CompileTime> all, left;
   for (const Recording& r : run.modules) all.push_back(compile_time(r));
-  if (!log.empty()) join_log(&all, compile_times(read_log(log)), &left, &out.problems);
+  if (!log.empty()) join_log(&all, compile_times(read_log(log), read_jax_log(log)), &left, &out.problems);
   for (size_t k = 0; k < all.size(); ++k) {
     const Recording& r = run.modules[k];
     if (std::none_of(asked.begin(), asked.end(), [&](const Recording& m) {
@@ -209,7 +209,7 @@ int tell_compile_times(const std::string& label, std::vector<CompileTime> module
 }  // namespace
 
 int compile_time_of_log(const std::string& label, const std::string& text, const CompileTimeArgs& a) {
-  return tell_compile_times(label, compile_times(read_log(text)), {}, {}, a);
+  return tell_compile_times(label, compile_times(read_log(text), read_jax_log(text)), {}, {}, a);
 }
 
 int cmd_compile_time(const CompileTimeArgs& a) {

@@ -4,6 +4,7 @@
 #include <iterator>
 #include <optional>
 
+#include "ir/find_instruction.h"
 #include "replay/cli/command.h"
 #include "replay/cli/looked_at.h"
 #include "replay/cli/measured.h"
@@ -184,7 +185,7 @@ int explain_pair(const ExplainArgs& a, std::vector<Recording>& all) {
   for (int k = 0; k < 2; ++k)
     if (!known[k])
       fail(FailureKind::kUsage, "no stage of {} has an instruction '{}'{}", a.file, a.why_not[static_cast<size_t>(k)],
-           near[k].empty() ? "" : fmt::format("; did you mean '{}'?", near[k]));
+           did_you_mean(near[k]));
   PairDecisions found;
   for (Recording& r : all) {
     PairDecisions one = why_not_fused(r, a.why_not[0], a.why_not[1]);

@@ -23,6 +23,7 @@
 #include "replay/report/first_look.h"
 #include "replay/report/module_findings.h"
 #include "replay/report/overview.h"
+#include "replay/report/tried_findings.h"
 #include "replay/report/try_finding.h"
 
 namespace hlo {
@@ -183,17 +184,6 @@ void print_look(const std::vector<LookSection>& sections, const std::string& fol
   }
 }
 
-Json tried_json(const FindingTried& t) {
-  const bool compiled = t.outcome == FindingTried::kCompiled;
-  return {{"compiled", compiled},
-          {"what", t.words},
-          {"seconds_before", compiled ? Json(t.seconds) : Json()},
-          {"seconds_after", compiled ? Json(t.seconds_after) : Json()},
-          {"allocated_before", compiled ? Json(t.bytes) : Json()},
-          {"allocated_after", compiled ? Json(t.bytes_after) : Json()},
-          {"helps", compiled ? Json(t.helps()) : Json()}};
-}
-
 Json evidence_json(const FindingEvidence& e) {
   Json stack = Json::array();
   for (const SourceLine& l : e.stack)
@@ -256,7 +246,7 @@ class Trying {
         f.tried.seconds = as_is->seconds, f.tried.seconds_after = changed.seconds;
         f.tried.bytes = as_is->bytes, f.tried.bytes_after = changed.bytes;
         f.tried.least_freed = 0.1 * f.bytes;
-        if (f.tried.useless()) f.advice = "no advice: changed so, it gains nothing";
+        if (f.tried.useless()) f.advice = kNoAdvice;
       } catch (const Failure& e) {
         if (interrupted()) throw;
         f.tried.words += fmt::format(", which cannot be compiled: {}", first_line(e.what()));

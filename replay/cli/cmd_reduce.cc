@@ -8,6 +8,7 @@
 #include "ir/base/parallel.h"
 #include "ir/base/source.h"
 #include "ir/eval/compare.h"
+#include "ir/find_instruction.h"
 #include "ir/print.h"
 #include "ir/verifier.h"
 #include "parser/parser.h"
@@ -311,22 +312,17 @@ int cmd_extract(const ExtractArgs& a) {
   Loaded loaded;
   auto m = load_verified(stage, !a.no_verify, &loaded);
   if (!a.constants.empty()) return extract_constants(a, *m, loaded);
-  InstId found;
-  std::string_view nearest;
-  int distance = 4;
-  for (CompId c : m->computations())
-    for (InstId i : m->live_order(c)) {
-      if (m->inst_name(i) == wanted) found = i;
-      if (int d = edit_distance(m->inst_name(i), wanted); d < distance) distance = d, nearest = m->inst_name(i);
-    }
+  InstId found = find_instruction(*m, wanted);
   // A computation by name: what its root gives, of its parameters.
-  for (CompId c : m->computations()) {
+  for (CompId c : m->computations())
     if (m->comp_name(c) == wanted && !found.valid()) found = m->comp(c).root;
-    if (int d = edit_distance(m->comp_name(c), wanted); d < distance) distance = d, nearest = m->comp_name(c);
+  if (!found.valid()) {
+    NearestName near(wanted);
+    for (CompId c : m->computations())
+      for (InstId i : m->live_order(c)) near.see(m->inst_name(i));
+    for (CompId c : m->computations()) near.see(m->comp_name(c));
+    fail(FailureKind::kUsage, "{} has no instruction '{}'{}", a.file, wanted, near.hint());
   }
-  if (!found.valid())
-    fail(FailureKind::kUsage, "{} has no instruction '{}'{}", a.file, wanted,
-         nearest.empty() ? "" : fmt::format("; did you mean '{}'?", nearest));
   std::vector<InstId> cuts;
   if (a.hops != SIZE_MAX) cuts = boundary(*m, {found}, a.hops);
   std::unique_ptr<Module> part = extracted(*m, {found}, cuts);

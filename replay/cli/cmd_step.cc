@@ -6,6 +6,7 @@
 #include <optional>
 #include <sstream>
 
+#include "ir/find_instruction.h"
 #include "ir/print.h"
 #include "ir/verifier.h"
 #include "passes/pipelines.h"
@@ -233,15 +234,6 @@ class Stepper {
     return w[1];
   }
 
-  InstId find(const std::string& name) {
-    std::string_view wanted = name;
-    if (wanted.starts_with('%')) wanted.remove_prefix(1);
-    for (CompId c : module().computations())
-      for (InstId i : module().live_order(c))
-        if (module().inst_name(i) == wanted) return i;
-    return {};
-  }
-
   void command(const std::vector<std::string>& w) {
     const std::string& c = w[0];
     if (c == "next" || c == "n") {
@@ -298,7 +290,7 @@ class Stepper {
     } else if (c == "print" || c == "p") {
       print(w);
     } else if (c == "users") {
-      InstId i = find(word(w, "an instruction"));
+      InstId i = find_instruction(module(), word(w, "an instruction"));
       if (!i.valid()) fail(FailureKind::kUsage, "no instruction is called {} here", w[1]);
       for (InstId user : module().users(i)) fmt::print("{}\n", print_instruction(module(), user));
     } else if (c == "notes") {
@@ -356,7 +348,7 @@ class Stepper {
         std::cout << print_computation(module(), c) << "\n";
         return;
       }
-    InstId i = find(w[1]);
+    InstId i = find_instruction(module(), w[1]);
     if (!i.valid()) fail(FailureKind::kUsage, "nothing is called {} here", w[1]);
     fmt::print("{}\n", print_instruction(module(), i));
     std::vector<InstId> operands(module().operands(i).begin(), module().operands(i).end());

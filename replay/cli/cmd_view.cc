@@ -13,6 +13,7 @@
 #include "replay/os/terminal.h"
 #include "replay/record/run.h"
 #include "replay/record/target.h"
+#include "replay/report/tried_findings.h"
 #include "replay/report/tuned.h"
 #include "viewer/drawing.h"
 #include "viewer/engine/engine.h"
@@ -79,7 +80,7 @@ std::set<std::string> view_formats(const std::string& asked, const std::vector<R
 }
 
 // The run's page, of the modules that could be read.
-Viewed viewed_run(const Run& run, const ProfileChoice& profile);
+Viewed viewed_run(const ViewArgs& a, const Run& run);
 
 int view_files(const ViewArgs& a, const Run& run, const std::string& path) {
   const std::set<std::string> formats = view_formats(a.formats, run.modules);
@@ -114,7 +115,7 @@ int view_files(const ViewArgs& a, const Run& run, const std::string& path) {
       v.contents.notices.push_back(fmt::format("module {:04} {}: {}", r.module_number, r.module_name, e.what()));
     }
   }
-  if (page) out.write("index.html", page_html(viewed_run(run, {a.profile, a.profile_device}).contents));
+  if (page) out.write("index.html", page_html(viewed_run(a, run).contents));
   out.commit();
   return tell(a, path, page ? Json(path + "/index.html") : Json(), v);
 }
@@ -160,7 +161,25 @@ void add_measured(const Run& run, const ProfileChoice& profile, const std::vecto
                               runs[0].why_not.empty() ? "a table of kernels by name" : runs[0].why_not)));
 }
 
-Viewed viewed_run(const Run& run, const ProfileChoice& profile) {
+// tried.json of each module that --tried=FILE has.
+void add_tried(const ViewArgs& a, const Run& run, const std::vector<std::string>& folders, PageContents* contents) {
+  if (a.tried.empty()) return;
+  const std::string answer = read_file(a.tried);
+  bool any = false;
+  for (size_t k = 0; k < run.modules.size(); ++k) {
+    const Recording& r = run.modules[k];
+    std::string text = tried_page(answer, a.tried, r.module_number, r.module_name);
+    if (text.empty() || folders[k].empty()) continue;
+    any = true;
+    contents->files.push_back({folders[k] + "/" + kTriedFile, std::move(text)});
+  }
+  if (!any)
+    fail(FailureKind::kUsage,
+         "--tried={}: it has no tried finding of a module of {}; `hlo-replay open DIR --try --json` prints them",
+         a.tried, run.folder);
+}
+
+Viewed viewed_run(const ViewArgs& a, const Run& run) {
   Viewed v;
   v.contents.title =
       printable(run.modules.size() == 1 ? run.modules[0].module_name : fs::path(run.folder).filename().string());
@@ -184,7 +203,8 @@ Viewed viewed_run(const Run& run, const ProfileChoice& profile) {
   }
   if (v.failed == run.modules.size())
     fail(FailureKind::kIo, "{}: no stage can be read\n{}", printable(run.folder), fmt::join(v.contents.notices, "\n"));
-  add_measured(run, profile, folders, &v.contents);
+  add_measured(run, {a.profile, a.profile_device}, folders, &v.contents);
+  add_tried(a, run, folders, &v.contents);
   return v;
 }
 
@@ -257,6 +277,8 @@ int cmd_view(const ViewArgs& a) {
     fail(FailureKind::kUsage, "--formats is of a recording's stages: view DIR --formats=html,svg -o DIR");
   if (!a.serve.empty() && !a.out.empty()) fail(FailureKind::kUsage, "--serve writes nothing: leave -o out");
   if (!a.serve.empty()) port_of(a.serve);
+  if (!a.tried.empty() && (a.spec.empty() || !names_modules(a.spec) || !a.formats.empty()))
+    fail(FailureKind::kUsage, "--tried is of a page of a dump: view DIR --tried=FILE");
   if (a.spec.empty()) {
     if (path.empty()) path = "hlo-replay.html";
   } else if (auto selector = split_selector(a.spec); selector && names_modules(a.spec)) {
@@ -268,7 +290,7 @@ int cmd_view(const ViewArgs& a) {
     const bool graphs = std::none_of(run.modules.begin(), run.modules.end(), has_text);
     if (!a.formats.empty() || graphs) return view_files(a, run, path.empty() ? named + ".view" : path);
     if (path.empty()) path = named + ".html";
-    v = viewed_run(run, {a.profile, a.profile_device});
+    v = viewed_run(a, run);
   } else {
     if (!a.formats.empty()) fail(FailureKind::kUsage, "--formats is of folders; for one module: hlo-replay convert");
     v = viewed_texts(a.spec);

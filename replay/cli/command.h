@@ -202,6 +202,7 @@ struct ViewArgs {
   std::string note;                     // a sentence that the page shows above all
   std::string serve;                    // the port: empty: nothing is served, 0: one that is free
   std::string profile, profile_device;  // as in OpenArgs
+  std::string tried;                    // a file: what `open --try --json` printed; empty: none
   bool force = false, json = false, open = false;
 };
 // One page of a folder, of a module in it or of a file of modules; an empty bench where nothing is named. `formats`:

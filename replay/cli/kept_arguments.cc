@@ -264,6 +264,32 @@ KeptArguments kept_arguments(const Recording& r, const Module& first, const RunA
   return out;
 }
 
+std::shared_ptr<const KeptLeaves> kept_leaves(const Recording& r, const Module& first, const RunArgs& a) {
+  constexpr int64_t kMostBytes = int64_t{1} << 30;
+  std::string file = a.inputs;
+  if (file.empty()) {
+    if (!takes_kept(a) || !keeps_arguments(r, "")) return nullptr;
+    file = own_file(r, "", "arguments");
+    if (file.empty()) file = file_of(r.folder, "inputs.npz");
+    if (const std::vector<std::string> named = arguments_by_name(r, ""); file.empty() && named.size() == 1)
+      file = named[0];
+    if (file.empty() || first.config().replica_count * first.config().num_partitions != 1) {
+      complain("note: chosen elements are compared on random inputs, not on the arguments that are kept with the dump");
+      return nullptr;
+    }
+  }
+  try {
+    auto kept = std::make_shared<const KeptLeaves>(first, file, kMostBytes);
+    if (!kept->left().empty())
+      complain(fmt::format("note: {} of {} more than 1 GiB together: their elements are random",
+                           fmt::join(kept->left(), ", "), kept->left().size() == 1 ? "makes" : "make"));
+    return kept->taken().empty() ? nullptr : kept;
+  } catch (const Failure& e) {
+    fail(e.kind(), "{} does not fit module {}: {}; --inputs=FILE takes others, --seed=N draws them", file,
+         r.module_name, e.what());
+  }
+}
+
 KeptArguments own_arguments(const Recording& r, const Module& first, const RunArgs& a) {
   KeptArguments kept = kept_arguments(r, first, a, "");
   if (kept.inputs.empty() && !kept.misfit.empty())

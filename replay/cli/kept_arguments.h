@@ -7,6 +7,7 @@
 
 #include "ir/module.h"
 #include "replay/cli/command.h"
+#include "replay/judge/chosen/kept_leaves.h"
 #include "replay/os/files.h"
 #include "replay/record/recording.h"
 
@@ -32,6 +33,12 @@ bool keeps_arguments(const Recording& r, const std::string& scratch);
 bool takes_kept(const RunArgs& a);
 // The same for a command that would go wrong with others: throws Failure(kUsage) where they do not fit, says the notes.
 KeptArguments own_arguments(const Recording& r, const Module& first, const RunArgs& a);
+
+// Elements of a program's arguments for `bisect --elements`, by --inputs or those that are kept with the dump as whole
+// arrays; null where there are none, where the module is for several devices (whose arrays are parts), or where they
+// are in a snapshot alone, which is a note. Reads 1 GiB at most, the smallest arrays first; what is left is a note.
+// Throws Failure(kUsage) where an array does not fit.
+std::shared_ptr<const KeptLeaves> kept_leaves(const Recording& r, const Module& first, const RunArgs& a);
 
 // The file of a recording's first stage; empty where it has none.
 std::string first_text(const Recording& r);

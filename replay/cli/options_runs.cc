@@ -61,6 +61,8 @@ void add_view(CLI::App& app, int* code) {
   c->add_option("-o,--out", view.out, "page to write (FILE.html); with --formats the folder to make (DIR.view)");
   c->add_option("--profile", view.profile, kFoundProfileHelp);
   c->add_option("--profile-device", view.profile_device, kProfileDeviceHelp);
+  c->add_option("--tried", view.tried,
+                "what `hlo-replay open DIR --try --json` printed: findings show what came of it");
   c->add_option("--note", view.note, "a sentence that the page shows above all");
   c->add_flag("--force", view.force, "replace a file that is no page of hlo-replay; with --formats the folder");
   c->add_option("--formats", view.formats, "a folder of text, dot, page, and drawn: html, svg, png, instead of a page");

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "ir/buffer.h"
+#include "ir/find_instruction.h"
 #include "ir/source_lines.h"
 #include "ir/tiling.h"
 #include "replay/cli/engine.h"
@@ -14,13 +15,6 @@
 
 namespace hlo {
 namespace {
-
-InstId named_in(const Module& m, const std::string& name) {
-  for (CompId c : m.computations())
-    for (InstId i : m.live_order(c))
-      if (m.inst_name(i) == name) return i;
-  return InstId();
-}
 
 // An array with what fills up its tiles; 0 for tuples.
 int64_t bytes_in_tiles(const Module& m, ShapeId id) {
@@ -45,7 +39,7 @@ int vmem_site(const TriageSubject& s, const std::string& name) {
     const std::optional<size_t> row = final_row(r);
     if (!row) continue;
     const std::unique_ptr<Module> m = load(r.folder + "/" + r.text_file(*row));
-    const InstId i = named_in(*m, name);
+    const InstId i = find_instruction(*m, name);
     if (!i.valid()) continue;
     Provenance stages(r, *m);
     const Opcode op = m->op(i);

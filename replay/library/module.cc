@@ -3,6 +3,7 @@
 
 #include "dump/json.h"
 #include "dump/proto_writer.h"
+#include "ir/find_instruction.h"
 #include "ir/print.h"
 #include "ir/verifier.h"
 #include "parser/proto_reader.h"
@@ -160,15 +161,13 @@ Computation Module::computation(std::string_view name) const {
   return call([&] {
     const Reading reading(*body_->universe);
     if (name.starts_with('%')) name.remove_prefix(1);
-    std::string_view nearest;
-    int least = 4;
+    NearestName near(name);
     for (CompId c : body_->m->computations()) {
       std::string_view one = body_->m->comp_name(c);
       if (one == name) return Computation(body_, c.value);
-      if (int d = edit_distance(one, name); d < least) least = d, nearest = one;
+      near.see(one);
     }
-    fail(FailureKind::kUsage, "no computation is called '{}'{}", name,
-         nearest.empty() ? std::string() : fmt::format("; did you mean '{}'?", nearest));
+    fail(FailureKind::kUsage, "no computation is called '{}'{}", name, near.hint());
   });
 }
 std::vector<Instruction> Module::instructions() const {
@@ -187,7 +186,12 @@ Instruction Module::instruction(std::string_view name) const {
     const Working working(*body_->universe);  // the index is made when it is first asked for
     if (name.starts_with('%')) name.remove_prefix(1);
     const InstId found = find_instruction(*body_, name);
-    if (!found.valid()) fail(FailureKind::kUsage, "no instruction is called '{}'", name);
+    if (!found.valid()) {
+      NearestName near(name);
+      for (CompId c : body_->m->computations())
+        for (InstId i : body_->m->live_order(c)) near.see(body_->m->inst_name(i));
+      fail(FailureKind::kUsage, "no instruction is called '{}'{}", name, near.hint());
+    }
     return Instruction(body_, found.value);
   });
 }

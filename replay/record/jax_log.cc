@@ -156,12 +156,16 @@ class JaxLogReader {
       return;
     }
     if (const std::string_view what = text_from(line, "Compiling "); !what.empty() && begin(what, number)) return;
-    if (out_.compiles.empty() && !explaining_) return;
     if (const std::string_view what = text_from(line, "Finished jaxpr to MLIR module conversion "); !what.empty()) {
-      if (JaxCompile* c = open(function_in(what.substr(0, what.rfind(" in "))))) c->lowering = seconds_behind(line);
+      const std::string function = function_in(what.substr(0, what.rfind(" in ")));
+      if (JaxCompile* c = open(function))
+        c->lowering = seconds_behind(line);
+      else
+        lowering_[function] = {seconds_behind(line), std::exchange(tracing_, -1)};
     } else if (const std::string_view done = text_from(line, "Finished XLA compilation of "); !done.empty()) {
-      if (JaxCompile* c = open(function_in(done.substr(0, done.rfind(" in ")))))
-        c->seconds = seconds_behind(line), open_.erase(c->function);
+      end(std::string(done.substr(0, done.rfind(" in "))), seconds_behind(line), number);
+    } else if (out_.compiles.empty() && !explaining_) {
+      return;
     } else if (line.find("ersistent compilation cache hit for") != std::string_view::npos) {
       if (JaxCompile* c = of_key(line)) c->from_cache = true;
     } else if (line.find("PERSISTENT COMPILATION CACHE MISS for") != std::string_view::npos ||
@@ -198,6 +202,23 @@ class JaxLogReader {
     return true;
   }
 
+  void end(const std::string& name, double seconds, size_t number) {
+    const std::string function = function_in(name);
+    JaxCompile* c = open(function);
+    if (!c) {
+      if (seconds < 0 || out_.only_timed.size() >= kMostCompiles) return;
+      c = &out_.only_timed.emplace_back();
+      c->function = function, c->line = number, c->tracing = std::exchange(tracing_, -1);
+      if (auto known = lowering_.find(function); known != lowering_.end()) {
+        c->lowering = known->second.seconds;
+        if (c->tracing < 0) c->tracing = known->second.tracing;
+        lowering_.erase(known);
+      }
+    }
+    c->seconds = seconds, c->name = name, c->end_line = number;
+    open_.erase(function);
+  }
+
   JaxCompile* open(const std::string& function) {
     const auto at = open_.find(function);
     return at == open_.end() ? nullptr : &out_.compiles[at->second];
@@ -228,6 +249,10 @@ class JaxLogReader {
   std::string place_;
   bool explaining_ = false;
   double tracing_ = -1;
+  struct Lowered {
+    double seconds, tracing;
+  };
+  std::map<std::string, Lowered> lowering_;  // by function, without a line that began its compilation
 };
 
 }  // namespace

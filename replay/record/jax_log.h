@@ -19,7 +19,9 @@ struct JaxCompile {
   std::vector<JaxArgument> arguments;
   double seconds = -1;  // of XLA; -1: not told
   double tracing = -1, lowering = -1;
-  std::string key;  // of the persistent cache; empty: not told
+  std::string name;     // `jit(step)`, of the line that ends it; empty: none does
+  size_t end_line = 0;  // of that line; 0: none
+  std::string key;      // of the persistent cache; empty: not told
   bool from_cache = false;
   // Why jax's own cache did not have it, where it says so: the lines as they stand.
   std::vector<std::string> explained;
@@ -28,6 +30,8 @@ struct JaxCompile {
 
 struct JaxLog {
   std::vector<JaxCompile> compiles;  // in order
+  // Whose times alone are told, without the line that names its arguments (jax's log from a level on); in order.
+  std::vector<JaxCompile> only_timed;
 };
 JaxLog read_jax_log(std::string_view text);
 

@@ -28,18 +28,10 @@ struct LogFailure {
   size_t line = 0;
 };
 
-// `Finished XLA compilation of jit(f) in 0.5 sec` of jax, and its kin.
+// Something that took its time, as a line says at its end.
 struct LogTime {
   std::string what;
-  double seconds = 0;
-  size_t line = 0;
-};
-
-// `GpuCompiler::RunBackend for jit_f time: 326 ms (326115 us) (cumulative: …)` (XLA's tsl ScopedLoggingTimer, at the
-// end of what it times). Those of passes are in the pipelines.
-struct LogTimer {
-  std::string what;  // in front of `time:`
-  double seconds = 0;
+  double seconds = -1;  // -1: no line tells that it ended
   size_t line = 0;
 };
 
@@ -56,19 +48,19 @@ struct LogStats {
 };
 
 // What XLA warns of while it takes long (xla/service/slow_operation_alarm.cc).
-struct LogAlarm {
-  std::string what;     // `constant folding of %reduce.3 = …`, `compiling jit_f`
-  double seconds = -1;  // that it took; -1: no line tells that it ended
+// Its `what`: `constant folding of %reduce.3 = …`, `compiling jit_f`.
+struct LogAlarm : LogTime {
   double at_least = 0;  // seconds that it had taken when it was warned of; 0: not told
-  size_t line = 0;
 };
 
 struct LogFile {
   size_t lines = 0, prefixed = 0;
   std::vector<LogPipeline> pipelines;
   std::vector<LogFailure> failures;
-  std::vector<LogTime> times;
-  std::vector<LogTimer> timers;
+  std::vector<LogTime> times;  // `Finished XLA compilation of jit(f) in 0.5 sec` of jax, and its kin
+  // `GpuCompiler::RunBackend for jit_f time: 326 ms (326115 us) (cumulative: …)` (XLA's tsl ScopedLoggingTimer); what
+  // is in front of `time:`. Those of passes are in the pipelines.
+  std::vector<LogTime> timers;
   std::vector<LogStats> stats;
   std::vector<LogAlarm> alarms;
   std::vector<std::string> modules;     // names of the modules whose text it holds

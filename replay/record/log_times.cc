@@ -105,7 +105,7 @@ void LogTimes::told(std::string what, double at_least, size_t number) {
         return;
       }
   }
-  if (alarms_.size() < kMostAlarms) alarms_.push_back({std::move(what), seconds, std::max(at_least, 0.0), number});
+  if (alarms_.size() < kMostAlarms) alarms_.push_back({{std::move(what), seconds, number}, std::max(at_least, 0.0)});
 }
 
 bool LogTimes::alarm(std::string_view line, std::string_view rest, size_t number) {

@@ -24,7 +24,7 @@ class LogTimes {
   bool alarm(std::string_view line, std::string_view rest, size_t number);
   void told(std::string what, double at_least, size_t number);
 
-  std::vector<LogTimer> timers_;
+  std::vector<LogTime> timers_;
   std::vector<LogStats> stats_;
   std::vector<LogAlarm> alarms_;
   bool table_ = false;   // the lines of a table follow

@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "ir/base/check.h"
+#include "ir/find_instruction.h"
 #include "passes/pipelines.h"
 
 namespace hlo {
@@ -31,8 +32,7 @@ const PassInfo& pass_or_fail(const std::string& name) {
     };
     if (known(known, *find_pipeline(p))) fail(FailureKind::kUnsupported, "pass '{}' is not implemented", name);
   }
-  std::string_view near = nearest_pass(name);
-  fail(FailureKind::kUsage, "unknown pass '{}'{}", name, near.empty() ? "" : fmt::format("; did you mean '{}'?", near));
+  fail(FailureKind::kUsage, "unknown pass '{}'{}", name, did_you_mean(nearest_pass(name)));
 }
 
 std::vector<WantedPass> wanted_passes(const std::string& passes) {

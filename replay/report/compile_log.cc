@@ -77,8 +77,12 @@ std::string like_a_module(std::string_view name) {
 
 class CompilationsOfLog {
  public:
-  explicit CompilationsOfLog(const LogFile& log) : log_(log) {
-    for (const LogTimer& t : log.timers) {
+  CompilationsOfLog(const LogFile& log, const JaxLog& jax) : log_(log) {
+    for (const std::vector<JaxCompile>* list : {&jax.compiles, &jax.only_timed})
+      for (const JaxCompile& c : *list)
+        if (c.end_line > 0 && c.seconds >= 0) jax_.push_back(&c);
+    std::stable_sort(jax_.begin(), jax_.end(), [](const auto* x, const auto* y) { return x->end_line < y->end_line; });
+    for (const LogTime& t : log.timers) {
       const TimerName name = name_of_timer(t.what);
       if (name.kind == TimerName::kPasses || name.kind == TimerName::kWhole) modules_.insert(name.module);
       if (name.kind == TimerName::kPasses) last_passes_ = t.line;
@@ -91,13 +95,13 @@ class CompilationsOfLog {
     size_t timer = 0, time = 0, table = 0, alarm = 0;
     for (;;) {
       const size_t lines[] = {timer < log_.timers.size() ? log_.timers[timer].line : SIZE_MAX,
-                              time < log_.times.size() ? log_.times[time].line : SIZE_MAX,
+                              time < jax_.size() ? jax_[time]->end_line : SIZE_MAX,
                               table < log_.stats.size() ? log_.stats[table].line : SIZE_MAX,
                               alarm < log_.alarms.size() ? log_.alarms[alarm].line : SIZE_MAX};
       const size_t next = static_cast<size_t>(std::min_element(std::begin(lines), std::end(lines)) - lines);
       if (lines[next] == SIZE_MAX) break;
       if (next == 0) take_timer(log_.timers[timer++]);
-      if (next == 1) take_time(log_.times[time++]);
+      if (next == 1) take_jax(*jax_[time++]);
       if (next == 2) table_ = &log_.stats[table++];
       if (next == 3) alarms_.push_back(log_.alarms[alarm++]);
     }
@@ -107,7 +111,7 @@ class CompilationsOfLog {
 
  private:
   struct Pending {
-    const LogTimer* timer;
+    const LogTime* timer;
     TimerName name;
     bool unclear = false;  // whose it is, for several modules were compiled when it was told
   };
@@ -126,7 +130,7 @@ class CompilationsOfLog {
     return begun(module, line);
   }
 
-  void take_timer(const LogTimer& t) {
+  void take_timer(const LogTime& t) {
     TimerName name = name_of_timer(t.what);
     if (t.what.find("Gpu") != std::string::npos || t.what.find("NVPTX") != std::string::npos) gpu_ = true;
     // A back end without passes, in front of the end of some: a kernel that the autotuner tries.
@@ -239,30 +243,18 @@ class CompilationsOfLog {
     alarms_ = std::move(left);
   }
 
-  // jax's lines: tracing and lowering stand in front of the compilation that they are for.
-  void take_time(const LogTime& t) {
-    constexpr std::string_view kLowering = "jaxpr to MLIR module conversion ", kCompiling = "XLA compilation of ";
-    const std::string_view what = t.what;
-    if (what.starts_with("tracing")) {
-      tracing_ = std::max(tracing_, 0.0) + t.seconds;
-      return;
-    }
-    if (what.starts_with(kLowering)) {
-      lowering_[module_of_jax_name(what.substr(kLowering.size()))] = t.seconds;
-      return;
-    }
-    if (!what.starts_with(kCompiling)) return;
-    const std::string module = module_of_jax_name(what.substr(kCompiling.size()));
+  // By jax's clock, which ends behind XLA's own.
+  void take_jax(const JaxCompile& told) {
+    const std::string module = module_of_jax_name(told.name);
     const auto last = last_.find(like_a_module(module));
-    CompileTime& c = last == last_.end() ? begun(module, t.line) : out_[last->second];
+    CompileTime& c = last == last_.end() ? begun(module, told.end_line) : out_[last->second];
     if (last != last_.end()) last_.erase(last);
-    c.total = t.seconds, c.total_from = "jax";
+    c.total = told.seconds, c.total_from = "jax";
     if (table_ && c.of(CompilePhase::kPass) < 0) give_table(&c);
     // Of what XLA's own timers do not tell, all but the passes is behind them, or around.
     if (c.behind < 0 && c.passes >= 0 && c.passes <= c.total)
       c.behind = c.total - c.passes, c.behind_from = "jax, less the passes";
-    if (auto low = lowering_.find(module); low != lowering_.end()) c.lowering = low->second, lowering_.erase(low);
-    if (tracing_ >= 0) c.tracing = std::exchange(tracing_, -1);
+    c.lowering = told.lowering, c.tracing = told.tracing;
     give_alarms(&c);
   }
 
@@ -288,6 +280,7 @@ class CompilationsOfLog {
   }
 
   const LogFile& log_;
+  std::vector<const JaxCompile*> jax_;  // that ended, in that order
   std::vector<CompileTime> out_;
   std::set<std::string> modules_;                                     // that are compiled, as the log tells
   std::set<std::string> names_;                                       // of pipelines
@@ -299,9 +292,7 @@ class CompilationsOfLog {
   std::map<std::string, size_t> passes_until_;
   std::vector<Pending> pending_;
   std::vector<LogAlarm> alarms_;
-  std::map<std::string, double> lowering_;
   const LogStats* table_ = nullptr;
-  double tracing_ = -1;
   size_t last_passes_ = 0;  // the last line that ends passes
   bool gpu_ = false;
 };
@@ -310,8 +301,8 @@ class CompilationsOfLog {
 
 std::string module_of_jax_name(std::string_view what) { return like_a_module(what); }
 
-std::vector<CompileTime> compile_times(const LogFile& log) {
-  std::vector<CompileTime> out = CompilationsOfLog(log).all();
+std::vector<CompileTime> compile_times(const LogFile& log, const JaxLog& jax) {
+  std::vector<CompileTime> out = CompilationsOfLog(log, jax).all();
   for (CompileTime& t : out)
     std::stable_sort(t.parts.begin(), t.parts.end(), [](const CompilePart& x, const CompilePart& y) {
       return x.phase != y.phase ? x.phase < y.phase : x.seconds > y.seconds;

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "replay/record/jax_log.h"
 #include "replay/record/log_file.h"
 #include "replay/record/recording.h"
 
@@ -59,8 +60,9 @@ struct CompileTime {
 // Is that a pass in which kernels are compiled and measured?
 bool is_autotuning_pass(std::string_view pass);
 
-// Of every compilation that the log tells of, in order. The autotuner's own kernels belong to the module around them.
-std::vector<CompileTime> compile_times(const LogFile& log);
+// Of every compilation that the log tells of, in order: `log` and `jax` are of one text. The autotuner's own kernels
+// belong to the module around them.
+std::vector<CompileTime> compile_times(const LogFile& log, const JaxLog& jax);
 // Of a module by its dump alone. Unreadable files are notes.
 CompileTime compile_time(const Recording& r);
 // Of all its passes together; -1: not told.

@@ -5,6 +5,7 @@
 #include <tuple>
 #include <unordered_set>
 
+#include "ir/find_instruction.h"
 #include "ir/print.h"
 #include "ir/source_lines.h"
 #include "replay/os/confined_path.h"
@@ -416,15 +417,13 @@ std::vector<Sighting> sightings(const Lineage& lineage, const std::string& name)
 }
 
 std::string nearest_name(const Lineage& lineage, const std::string& name) {
-  std::string near;
-  int distance = std::min(4, static_cast<int>(name.size()) / 2 + 2);  // a name of a few letters is near nothing
+  NearestName near(name);
   std::unordered_set<StrId> seen;
   for (size_t k = 0; k < lineage.size(); ++k) {
     const Snapshot& now = lineage.stage(k);
     auto look = [&](InstId i) {
       if (!seen.insert(now[i].name).second) return;
-      std::string_view other = lineage.universe()->text(now[i].name);
-      if (int d = edit_distance(other, name); d < distance) distance = d, near = other;
+      near.see(lineage.universe()->text(now[i].name));
     };
     if (k == 0) {
       for (uint32_t i = 0; i < now.slots(); ++i)
@@ -433,7 +432,7 @@ std::string nearest_name(const Lineage& lineage, const std::string& name) {
       for (InstId i : diff_stages(lineage.stage(k - 1), now).added) look(i);
     }
   }
-  return near;
+  return near.name();
 }
 
 History history(Recording& r, const std::string& wanted) {
@@ -445,9 +444,8 @@ History history(Recording& r, const std::string& wanted) {
     if (row.stage < 0 && (row.file.ends_with(".txt") || row.file.ends_with(".hlo"))) out.unread.push_back(row.file);
   std::vector<Sighting> seen = sightings(lineage, name);
   if (seen.empty()) {
-    std::string near = nearest_name(lineage, name);
     fail(FailureKind::kUsage, "no stage of {} has an instruction '{}'{}", r.folder, name,
-         near.empty() ? "" : fmt::format("; did you mean '{}'?", near));
+         did_you_mean(nearest_name(lineage, name)));
   }
   // Of several in the first stage that has one, that of the entry.
   Sighting chosen = seen[0];

@@ -4,6 +4,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "ir/find_instruction.h"
 #include "replay/os/confined_path.h"
 #include "replay/report/decisions.h"
 #include "replay/report/explain.h"
@@ -243,12 +244,9 @@ class DumpedPair {
     // What cannot be fused with anything says so of the producer alone.
     if (!module_) find_module();
     if (!module_) return {};
-    for (CompId c : module_->computations())
-      for (InstId i : module_->comp(c).order) {
-        if (!module_->alive(i) || module_->inst_name(i) != producer) continue;
-        for (InstId user : module_->users(i))
-          if (others.contains(std::string(module_->inst_name(user)))) return std::string(module_->inst_name(user));
-      }
+    if (const InstId i = find_instruction(*module_, producer); i.valid())
+      for (InstId user : module_->users(i))
+        if (others.contains(std::string(module_->inst_name(user)))) return std::string(module_->inst_name(user));
     return {};
   }
 
@@ -277,22 +275,15 @@ class DumpedPair {
       const auto all = known_.find(producer);
       const size_t more = all == known_.end() || all->second.empty() ? 0 : all->second.size() - 1;
       const std::string with = more ? fmt::format("{} and {} more that read it", reader, more) : reader;
-      double fused = 0, apart = 0;
-      const bool read = number(values, "us_fused", &fused) && number(values, "us_unfused", &apart);
-      if (read && fused >= apart)
+      const std::optional<double> fused = dumped_number(values, "us_fused"),
+                                  apart = dumped_number(values, "us_unfused");
+      if (fused && apart && *fused >= *apart)
         return fmt::format("{}priority-fusion did not fuse {} into {}: it saves nothing", numbers, producer, with);
       return fmt::format("{}priority-fusion weighed {} into {}; what came of it is not recorded", numbers, producer,
                          with);
     }
     return fmt::format("{}priority-fusion did not fuse {} into {}: {}", numbers, producer, reader,
                        dumped_value(values, "reason"));
-  }
-
-  static bool number(const std::vector<std::string>& values, std::string_view key, double* out) {
-    const std::string text = dumped_value(values, key);
-    char* end = nullptr;
-    *out = std::strtod(text.c_str(), &end);
-    return !text.empty() && end == text.c_str() + text.size();
   }
 
   Recording& r_;

@@ -1,6 +1,7 @@
 // What the answers of explain share: names in stages and in other files.
 #pragma once
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -36,5 +37,7 @@ void each_dumped_decision(const Recording& r, const std::function<void(const std
 
 // `a` of the first line `key: "a"`; empty where there is none.
 std::string dumped_value(const std::vector<std::string>& lines, std::string_view key);
+// A number that is not negative; nothing where there is none of that key, or what is there is none.
+std::optional<double> dumped_number(const std::vector<std::string>& lines, std::string_view key);
 
 }  // namespace hlo

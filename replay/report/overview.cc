@@ -9,6 +9,7 @@
 #include "replay/os/progress.h"
 #include "replay/record/input.h"
 #include "replay/report/compile_time.h"
+#include "replay/report/recompiles.h"
 
 namespace hlo {
 
@@ -62,6 +63,31 @@ ModuleOverview module_overview(const Run& run, const Recording& r, const std::st
   return o;
 }
 
+namespace {
+
+void number_functions(std::vector<ModuleOverview>* all) {
+  std::map<std::string_view, size_t> names;
+  for (const ModuleOverview& o : *all) ++names[o.recording->module_name];
+  std::vector<Compiled> several;
+  std::vector<size_t> places;
+  for (size_t k = 0; k < all->size(); ++k) {
+    ModuleOverview& o = (*all)[k];
+    if (names[o.recording->module_name] < 2) continue;
+    Compiled& c = several.emplace_back();
+    c.function = o.function;
+    if (o.last) describe_function(*o.last, &c);
+    places.push_back(k);
+  }
+  size_t number = 0;
+  for (const std::vector<size_t>& one : same_functions(several))
+    if (one.size() > 1) {
+      ++number;
+      for (size_t k : one) (*all)[places[k]].compiled_as = number;
+    }
+}
+
+}  // namespace
+
 std::vector<ModuleOverview> run_overview(const Run& run, const std::string& gpu) {
   std::vector<ModuleOverview> out;
   Progress progress("reading the modules of " + run.folder);
@@ -70,6 +96,7 @@ std::vector<ModuleOverview> run_overview(const Run& run, const std::string& gpu)
     progress.at(out.size(), run.modules.size(), r.module_name);
     out.push_back(module_overview(run, r, gpu, false));
   }
+  number_functions(&out);
   std::stable_sort(out.begin(), out.end(), [](const auto& x, const auto& y) {
     // Of those that are as many launches, those that do most.
     auto work = [](const ModuleOverview& o) { return o.last ? o.cost.all.bytes() + o.cost.all.flops : -1; };
@@ -97,7 +124,7 @@ std::string worth_looking(const std::vector<ModuleOverview>& all, size_t which) 
     seconds += other.seconds();
     if (other.memory) most_memory = std::max(most_memory, other.memory->allocated);
     most_compile = std::max(most_compile, other.compile_us);
-    if (other.recording->module_name != o.recording->module_name) continue;
+    if (!o.compiled_as || other.compiled_as != o.compiled_as) continue;
     ++same;
     same_shapes += other.last && o.last && shapes(other) == own;
   }

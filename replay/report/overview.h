@@ -23,6 +23,7 @@ struct ModuleOverview {
   ModuleCost cost;
   std::optional<MemoryReport> memory;
   int64_t compile_us = -1;  // sum over the passes; -1: the dump does not say
+  size_t compiled_as = 0;   // modules of one number are one function (same_functions); 0: no other is
   // Device time: 0 where it is not known.
   double seconds() const { return last ? cost.seconds : 0; }
 };

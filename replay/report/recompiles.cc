@@ -303,35 +303,6 @@ class Comparing {
   std::vector<RecompileReason> out_;
 };
 
-// Those that are one function: of one name, and where frames tell, of lines that they share.
-std::vector<std::vector<size_t>> functions_of(const std::vector<Compiled>& all) {
-  struct Kept {
-    std::vector<size_t> which;
-    std::set<std::string> lines;
-  };
-  std::map<std::string, std::vector<Kept>> by_name;
-  std::vector<std::pair<std::string, size_t>> order;
-  for (size_t k = 0; k < all.size(); ++k) {
-    if (all[k].from_cache) continue;
-    std::vector<Kept>& same = by_name[all[k].function];
-    auto fits = std::find_if(same.begin(), same.end(), [&](const Kept& one) {
-      if (one.lines.empty() != all[k].lines.empty()) return false;
-      return one.lines.empty() || std::any_of(all[k].lines.begin(), all[k].lines.end(),
-                                              [&](const std::string& l) { return one.lines.contains(l); });
-    });
-    if (fits == same.end()) {
-      order.emplace_back(all[k].function, same.size());
-      same.push_back({{k}, all[k].lines});
-    } else {
-      fits->which.push_back(k);
-      fits->lines.insert(all[k].lines.begin(), all[k].lines.end());
-    }
-  }
-  std::vector<std::vector<size_t>> out;
-  for (const auto& [name, place] : order) out.push_back(by_name[name][place].which);
-  return out;
-}
-
 std::string key_of(const std::vector<RecompileReason>& reasons) {
   std::string out;
   for (const RecompileReason& r : reasons)
@@ -387,11 +358,43 @@ RecompiledFunction of_function(const std::vector<Compiled>& all, std::vector<siz
 
 }  // namespace
 
-void describe_compiled(const Module& m, Compiled* out) {
+std::vector<std::vector<size_t>> same_functions(const std::vector<Compiled>& all) {
+  struct Kept {
+    std::vector<size_t> which;
+    std::set<std::string> lines;
+  };
+  std::map<std::string, std::vector<Kept>> by_name;
+  std::vector<std::pair<std::string, size_t>> order;
+  for (size_t k = 0; k < all.size(); ++k) {
+    if (all[k].from_cache) continue;
+    std::vector<Kept>& same = by_name[all[k].function];
+    auto fits = std::find_if(same.begin(), same.end(), [&](const Kept& one) {
+      if (one.lines.empty() != all[k].lines.empty()) return false;
+      return one.lines.empty() || std::any_of(all[k].lines.begin(), all[k].lines.end(),
+                                              [&](const std::string& l) { return one.lines.contains(l); });
+    });
+    if (fits == same.end()) {
+      order.emplace_back(all[k].function, same.size());
+      same.push_back({{k}, all[k].lines});
+    } else {
+      fits->which.push_back(k);
+      fits->lines.insert(all[k].lines.begin(), all[k].lines.end());
+    }
+  }
+  std::vector<std::vector<size_t>> out;
+  for (const auto& [name, place] : order) out.push_back(by_name[name][place].which);
+  return out;
+}
+
+void describe_function(const Module& m, Compiled* out) {
   out->function = function_of(m.name());
+  out->lines = own_lines(m, out->function);
+}
+
+void describe_compiled(const Module& m, Compiled* out) {
+  describe_function(m, out);
   out->partitions = m.config().num_partitions, out->replicas = m.config().replica_count;
   describe_arguments(m, m.config().is_scheduled, out);
-  out->lines = own_lines(m, out->function);
   describe_program(m, out);
 }
 
@@ -429,7 +432,7 @@ std::vector<RecompileReason> differences(const Compiled& a, const Compiled& b) {
 
 std::vector<RecompiledFunction> recompiled(const std::vector<Compiled>& all) {
   std::vector<RecompiledFunction> out;
-  for (std::vector<size_t>& which : functions_of(all))
+  for (std::vector<size_t>& which : same_functions(all))
     if (which.size() > 1) out.push_back(of_function(all, std::move(which)));
   std::stable_sort(out.begin(), out.end(), [](const auto& x, const auto& y) {
     return x.seconds != y.seconds ? x.seconds > y.seconds : x.which.size() > y.which.size();

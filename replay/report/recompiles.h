@@ -48,6 +48,11 @@ struct Compiled {
   const JaxCompile* said = nullptr;  // what jax printed of it; it must live as long
 };
 
+// `function` and `lines` alone, by which same_functions goes.
+void describe_function(const Module& m, Compiled* out);
+// Places in `all` that are one function: of one name, and where frames tell, of lines that they share. Those that came
+// from a cache are in none.
+std::vector<std::vector<size_t>> same_functions(const std::vector<Compiled>& all);
 // Of a module as it is in front of the passes, or optimised (then for one device of several).
 void describe_compiled(const Module& m, Compiled* out);
 // Of what jax printed alone.

@@ -85,6 +85,11 @@ class ThunkReader {
     const size_t open = text.find('['), close = text.find(']');
     if (open == std::string_view::npos || close == std::string_view::npos) wrong("'[' is missing");
     text = text.substr(close + 1);
+    if (t.kind == "kAsyncStart" || t.kind == "kAsyncDone") {
+      t.stream = stream(word_behind(text, "stream="));
+      if (std::string_view id = word_behind(text, "async_id="); !id.empty()) t.async_id = number(id, kMostBlocks);
+      return t;
+    }
     const size_t grid = text.find(" grid: [");
     if (grid == std::string_view::npos) return t;
     t.kernel = text.substr(1, grid - 1);
@@ -97,6 +102,22 @@ class ThunkReader {
     take(text, "  shared_memory: ");
     t.shared_bytes = number(text, kMostShared);
     return t;
+  }
+  static std::string_view word_behind(std::string_view text, std::string_view key) {
+    const size_t at = text.find(key);
+    if (at == std::string_view::npos) return {};
+    text = text.substr(at + key.size());
+    return text.substr(0, text.find_first_of(", "));
+  }
+  // Releases write what they like: another word is none.
+  static std::string stream(std::string_view word) {
+    for (std::string_view kind : {"computation_stream[", "communication_stream["}) {
+      if (!word.starts_with(kind) || !word.ends_with("]")) continue;
+      const std::string_view digits = word.substr(kind.size(), word.size() - kind.size() - 1);
+      if (!digits.empty() && digits.size() < 10 && digits.find_first_not_of("0123456789") == std::string_view::npos)
+        return std::string(word);
+    }
+    return {};
   }
   std::array<int64_t, 3> three(std::string_view& text, int64_t most) {
     std::array<int64_t, 3> out{};

@@ -17,6 +17,10 @@ struct ThunkLine {
   std::string kernel;  // the function that a kernel's thunk launches; empty: it launches none
   std::array<int64_t, 3> grid{1, 1, 1}, threads{1, 1, 1};
   int64_t shared_bytes = 0;  // dynamic shared memory
+  // Of kAsyncStart: `computation_stream[N]` or `communication_stream[N]`, on which what is nested runs; empty: the file
+  // does not say.
+  std::string stream;
+  int64_t async_id = -1;  // of kAsyncStart, and of the kAsyncDone that waits for it; -1: the file does not say
   size_t line = 0;
   // Sequences inside by label: condition, body, branches; "": the thunk's own (a command buffer's).
   std::vector<std::pair<std::string, std::vector<ThunkLine>>> nested;

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "ir/aliasing.h"
+#include "ir/find_instruction.h"
 #include "ir/shape_inference.h"
 #include "ir/verifier.h"
 #include "passes/rewrite.h"
@@ -18,9 +19,7 @@ class Editing {
   Editing(const ModuleFinding& f, const Module& first, const Module& last)
       : f_(f), last_(last), held_(first.clone()), m_(*held_) {
     m_.ensure_users();
-    for (CompId c : m_.computations())
-      for (InstId i : m_.comp(c).order)
-        if (m_.alive(i) && m_.inst_name(i) == f.evidence.first) at_ = i;
+    at_ = find_instruction(m_, f.evidence.first);
   }
 
   FindingEdit run() {

@@ -45,9 +45,10 @@ def case_first_page(page):
     equal(state(page)["view"], "overview", "the view of a recording that is opened")
     page.wait_for_function("() => !document.querySelector('.card [aria-busy]')")
     told = page.inner_text(".first-page")
-    for word in ("at least", "Nothing was measured", "of memory at the peak", "Findings", "peak ", "kept apart"):
+    for word in ("at least", "Nothing was measured", "of memory at the peak", "Findings", "peak ", "kept apart", "Thunks by stream", "All of it runs on the main stream", "our own thunks"):
         holds(word in told, f"{word!r} in {told[:600]!r}")
     equal([c.get_attribute("aria-label") for c in page.locator(".first-page svg[role=img]").all() if len(c.get_attribute("aria-label")) < 20], [], "drawings without a name")
+    holds(page.locator(".of-thunks .thunk-bar").count() > 0, "a lane of the main stream")
     page.locator(".bar-row > summary").first.focus()
     page.keyboard.press("Enter")
     name = page.locator(".bar-row[open] .ops button").first.inner_text()

@@ -2,14 +2,13 @@
 #include <algorithm>
 #include <map>
 
-#include "ir/base/stack_guard.h"
 #include "ir/source_lines.h"
-#include "ir/thunk.h"
 #include "ir/tiling.h"
 #include "ir/verifier.h"
 #include "passes/backend/backend.h"
 #include "replay/report/answers.h"
 #include "replay/report/memory_report.h"
+#include "replay/report/thunk_timeline.h"
 #include "viewer/engine/session.h"
 
 namespace hlo {
@@ -153,49 +152,29 @@ Json q_roofline(PageSession& session, const Question& q) {
           {"ops", std::move(ops)}};
 }
 
-// One after the other, each as long as it takes at least; what a loop or a branch holds stands within it.
-class ThunkList {
- public:
-  ThunkList(const Module& m, const ModuleCost& cost) : m_(m) {
-    for (const KernelCost& k : cost.kernels) seconds_[k.inst] = k.seconds;
-  }
-  double add(const std::vector<Thunk>& list, double start, int depth) {
-    check_stack("thunks are nested");
-    for (const Thunk& t : list) {
-      const size_t at = out.size();
-      out.push_back({{"index", at},
-                     {"kind", t.kind},
-                     {"id", json_of(t.inst)},
-                     {"name", t.inst.valid() ? m_.inst_name(t.inst) : std::string_view(t.description)},
-                     {"stream", 0},
-                     {"start", start},
-                     {"seconds", 0.0},
-                     {"depth", depth}});
-      double inside = start;
-      for (const auto& [role, nested] : t.nested) inside = add(nested, inside, depth + 1);
-      auto own = t.nested.empty() ? seconds_.find(t.inst) : seconds_.end();
-      const double seconds = own != seconds_.end() ? own->second : inside - start;
-      out[at]["seconds"] = seconds;
-      start += seconds;
-    }
-    return start;
-  }
-  Json out = Json::array();
-
- private:
-  const Module& m_;
-  std::unordered_map<InstId, double> seconds_;
-};
-
 Json q_thunks(PageSession& session, const Question& q) {
   q.only({"at"});
   const StateRef at = q.state("at");
   Scheduled s = scheduled(session, at);
   const GpuTarget& gpu = session.target(at.module).gpu;
-  const BufferAssignment b = assign_buffers(*s.module, gpu);
-  ThunkList list(*s.module, s.state->cost(session.target(at.module).spec));
-  list.add(build_thunks(*s.module, b, gpu), 0, 0);
-  return {{"thunks", std::move(list.out)}, {"measured", false}, {"estimated", s.estimated}};
+  const ThunkTimeline line =
+      thunk_timeline(*s.module, s.state->cost(session.target(at.module).spec), recording_of(session, at), gpu);
+  Json list = Json::array();
+  for (const TimedThunk& one : line.thunks)
+    list.push_back({{"index", list.size()},
+                    {"kind", one.kind},
+                    {"id", json_of(one.inst)},
+                    {"name", one.name},
+                    {"stream", one.stream},
+                    {"async_id", one.async_id ? Json(*one.async_id) : Json()},
+                    {"start", one.start},
+                    {"seconds", one.seconds},
+                    {"depth", one.depth}});
+  return {{"thunks", std::move(list)},
+          {"streams", line.streams},
+          {"from", line.from},
+          {"notes", line.notes},
+          {"estimated", s.estimated}};
 }
 
 }  // namespace

@@ -262,7 +262,9 @@ Json q_decisions(PageSession& session, const Question& q) {
                     {"producer_id", json_of(d.producer_id)},
                     {"consumer_id", json_of(d.consumer_id)},
                     {"row", d.row ? Json(*d.row) : Json()},
-                    {"why", d.why}});
+                    {"why", d.why},
+                    {"fused_seconds", d.fused_seconds ? Json(*d.fused_seconds) : Json()},
+                    {"apart_seconds", d.apart_seconds ? Json(*d.apart_seconds) : Json()}});
   }
   return {{"decisions", std::move(list)}};
 }

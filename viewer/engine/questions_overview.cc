@@ -24,19 +24,29 @@ Json look_row(std::string text, Json id, Json module, Json state, const std::str
           {"source", source}};
 }
 
-// As cards: what it costs of one call, by the bound of the whole.
-Json found_json(const ModuleOverview& o, const std::vector<ModuleFinding>& all) {
-  Json out = Json::array();
-  for (const ModuleFinding& f : all)
-    out.push_back({{"kind", f.kind},
-                   {"id", json_of(f.inst)},
-                   {"name", o.last->inst_name(f.inst)},
-                   {"what", f.what},
-                   {"advice", f.advice},
-                   {"source", f.evidence.line.brief()},
-                   {"least_seconds", f.seconds > 0 ? Json(f.seconds) : Json()},
-                   {"share", f.seconds > 0 && o.cost.seconds > 0 ? Json(f.seconds / o.cost.seconds) : Json()},
-                   {"bytes", f.bytes > 0 ? Json(f.bytes) : Json()}});
+// As cards: what it costs of one call, by the bound of the whole, and what came of its advice where it was tried. What
+// gained nothing is behind the others.
+Json found_json(const ModuleOverview& o, const std::vector<ModuleFinding>& all,
+                const std::vector<TriedFinding>& tried) {
+  Json out = Json::array(), useless = Json::array();
+  for (const ModuleFinding& f : all) {
+    const auto known = std::find_if(tried.begin(), tried.end(), [&](const TriedFinding& t) {
+      return t.kind == f.kind && t.instruction == o.last->inst_name(f.inst);
+    });
+    const bool gains_nothing = known != tried.end() && known->useless;
+    (gains_nothing ? useless : out)
+        .push_back({{"kind", f.kind},
+                    {"id", json_of(f.inst)},
+                    {"name", o.last->inst_name(f.inst)},
+                    {"what", f.what},
+                    {"advice", gains_nothing ? std::string(kNoAdvice) : f.advice},
+                    {"tried", known == tried.end() ? Json() : Json(known->tried)},
+                    {"source", f.evidence.line.brief()},
+                    {"least_seconds", f.seconds > 0 ? Json(f.seconds) : Json()},
+                    {"share", f.seconds > 0 && o.cost.seconds > 0 ? Json(f.seconds / o.cost.seconds) : Json()},
+                    {"bytes", f.bytes > 0 ? Json(f.bytes) : Json()}});
+  }
+  for (Json& f : useless) out.push_back(std::move(f));
   return out;
 }
 
@@ -50,7 +60,7 @@ void add_first_look(PageSession& session, uint32_t number, Json& lines, Json& fi
   LookOptions options;
   if (const PageMeasured* measured = measured_at(session, {number, last})) options.measured = measured->run;
   // They are looked for once.
-  options.tried = [&](std::vector<ModuleFinding>* found) { findings = found_json(o, *found); };
+  options.tried = [&](std::vector<ModuleFinding>* found) { findings = found_json(o, *found, m.tried); };
   for (const LookSection& section : first_look(o, options)) {
     Json rows = Json::array();
     for (const LookRow& row : section.rows) {

@@ -18,6 +18,7 @@
 #include "replay/report/expected.h"
 #include "replay/report/kernels.h"
 #include "replay/report/measured_page.h"
+#include "replay/report/tried_findings.h"
 #include "viewer/engine/question.h"
 
 namespace hlo {
@@ -81,6 +82,7 @@ struct PageModule {
   std::optional<Target> target;                          // once asked for
   std::optional<std::vector<FusionDecision>> decisions;  // likewise
   std::optional<StateRef> origin;                        // of a bench: its state 0 is a copy of that one, ids the same
+  std::vector<TriedFinding> tried;                       // what came of its findings, where the page carries it
   std::shared_ptr<const PageMeasured> measured;          // of its last state, where the page carries it
   // Of kRewrites: the run of the pass, and how many of its rewrites may be asked for.
   size_t row = 0;

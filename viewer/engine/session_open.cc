@@ -51,6 +51,18 @@ void read_measured(PageModule& m) {
   }
 }
 
+void read_tried(PageModule& m) {
+  bool missing = false;
+  const std::string why = why_not_confined(m.recording.folder, kTriedFile, &missing);
+  if (missing) return;
+  try {
+    if (!why.empty()) fail(FailureKind::kIo, "{}: {}", kTriedFile, why);
+    m.tried = read_tried_page(read_confined(m.recording.folder, kTriedFile), kTriedFile);
+  } catch (const Failure& e) {
+    m.lost.push_back(printable(e.what()));
+  }
+}
+
 std::unique_ptr<PageModule> stored(const std::string& folder, const std::string& file) {
   StoredRecording s = read_store(read_confined(folder, file), file);
   s.recording.folder = folder;
@@ -58,7 +70,7 @@ std::unique_ptr<PageModule> stored(const std::string& folder, const std::string&
   auto out = module_of(std::move(s.recording));
   out->read = true;
   for (std::string& why : s.lost) out->lost.push_back(std::move(why));
-  read_measured(*out);
+  read_measured(*out), read_tried(*out);
   return out;
 }
 

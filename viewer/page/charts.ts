@@ -1,6 +1,6 @@
 // Drawings by SVG: bars, steps, columns, a roofline. Each has a name that says what it shows, colours come from the style's
 // classes alone, and where an op or a stage is under the pointer a click leads there; the keyboard has lists next to them.
-import { Memory, Roofline, Row } from './protocol';
+import { Memory, Roofline, Row, Thunks } from './protocol';
 import { amount, bytes, h, s, seconds, shorten, visible } from './dom';
 
 type Draw = (wide: number) => SVGElement;
@@ -206,5 +206,73 @@ export function roofline_chart(roof: Roofline, wide: number, high: number, pick:
       label(x(right), y(matrix) - 5, `products ${amount(matrix)}flop/s`, 'end'),
     );
   }
+  return svg;
+}
+
+export interface StreamSum {
+  name: string;
+  count: number;
+  busy: number;
+  waits: number; // of async dones
+}
+
+/** Thunks that hold no others, by stream: how many, how long, and how long the stream waits for others. */
+export function stream_sums(answer: Thunks): { sums: StreamSum[]; leaves: Thunks['thunks'] } {
+  const sums = new Map(answer.streams.map((name): [string, StreamSum] => [name, { name, count: 0, busy: 0, waits: 0 }]));
+  const leaves = answer.thunks.filter((one, i) => (answer.thunks[i + 1]?.depth ?? 0) <= one.depth);
+  for (const one of leaves) {
+    const sum = sums.get(one.stream);
+    if (!sum) continue;
+    if (one.kind === 'kAsyncDone') sum.waits += one.seconds;
+    else {
+      sum.count++;
+      sum.busy += one.seconds;
+    }
+  }
+  return { sums: [...sums.values()], leaves };
+}
+
+/** A lane a stream, over time; waits for another stream are drawn hollow. Bars that share pixels are one. */
+export function thunks_chart(answer: Thunks, wide: number, pick: (thunk: Thunks['thunks'][0]) => void): SVGElement {
+  const lane = 38, bar_high = 18, right = 8, { sums, leaves } = stream_sums(answer);
+  const end = leaves.reduce((most, one) => Math.max(most, one.start + one.seconds), 1e-12), high = lane * sums.length + 20;
+  const x = (time: number) => time / end * (wide - right);
+  const svg = picture(
+    wide,
+    high,
+    `Thunks over ${seconds(end)}, a lane a stream: ${
+      sums.map((one) => `${one.name} ${seconds(one.busy)} of work, ${seconds(one.waits)} of waiting`).join('; ')
+    }`,
+  );
+  sums.forEach((sum, i) => {
+    const top = i * lane + 15;
+    svg.append(label(0, top - 4, `${sum.name}: ${seconds(sum.busy)}${sum.waits > 0 ? `, waits ${seconds(sum.waits)}` : ''}`, 'start', 'faint-text'));
+    svg.append(s('rect', { x: 0, y: top, width: wide - right, height: bar_high, class: 'bar-ground' }));
+    const mine = leaves.filter((one) => one.stream === sum.name && one.seconds > 0).sort((a, b) => a.start - b.start);
+    for (let k = 0; k < mine.length;) {
+      const first = mine[k], wait = first.kind === 'kAsyncDone', from = x(first.start);
+      let to = x(first.start + first.seconds), longest = first, many = 1;
+      for (k++; k < mine.length && x(mine[k].start) < from + 2 && (mine[k].kind === 'kAsyncDone') === wait; k++) {
+        to = Math.max(to, x(mine[k].start + mine[k].seconds));
+        if (mine[k].seconds > longest.seconds) longest = mine[k];
+        many++;
+      }
+      const drawn = titled(
+        s('rect', {
+          x: from,
+          y: top,
+          width: Math.max(0.7, to - from - (to - from > 3 ? 0.7 : 0)),
+          height: bar_high,
+          class: `thunk-bar ${wait ? 'is-wait' : sum.name.split('[')[0]}`,
+        }),
+        `${longest.name.slice(0, 200)} (${longest.kind}): ${seconds(longest.seconds)}${wait ? ' of waiting' : ''}${
+          many > 1 ? `, and ${many - 1} more here` : ''
+        }`,
+      );
+      drawn.addEventListener('click', () => pick(longest));
+      svg.append(drawn);
+    }
+  });
+  svg.append(label(0, high - 5, '0', 'start', 'faint-text'), label(wide - right, high - 5, seconds(end), 'end', 'faint-text'));
   return svg;
 }

@@ -5,7 +5,7 @@
 
 /** Another number whenever what is below changes. A page refuses an engine of another number (connect.ts), and no page is
  *  made with an engine that was made with another text of this file (viewer/engine/state.cmake). */
-export const ProtocolVersion = 1;
+export const ProtocolVersion = 2;
 
 /** A state of a module: module m of the session, state s of that module. States are numbered in the order in which
  *  they came; what is edited or run in the page is appended to a module of its own (the bench). */
@@ -202,6 +202,16 @@ export interface Finding {
   least_seconds: number | null;
   share: number | null;
   bytes: number | null;
+  // What came of the advice where `hlo-replay open --try` was run and the page has its answer; compiled false: `what` says why not.
+  tried: {
+    compiled: boolean;
+    what: string;
+    helps: boolean | null;
+    seconds_before: number | null;
+    seconds_after: number | null;
+    allocated_before: number | null;
+    allocated_after: number | null;
+  } | null;
 }
 
 /** Times of one call by a key, what `hlo-replay summary --by` prints. `expected_seconds`, `measured_seconds`: null where there is no
@@ -280,10 +290,23 @@ export interface Roofline {
   }[];
 } // expected: null where there is no figure, or another device is asked for
 export interface Thunks {
-  thunks: { index: number; kind: string; id: Id | null; name: string; stream: number; start: number; seconds: number; depth: number }[];
-  measured: boolean;
-  estimated: boolean;
-} // estimated: the state has no schedule, post order stands in
+  // start, seconds: at the earliest, by bounds; of an async done the wait. async_id: of a start, and of the done that waits for it
+  thunks: {
+    index: number;
+    kind: string;
+    id: Id | null;
+    name: string;
+    stream: string;
+    async_id: number | null;
+    start: number;
+    seconds: number;
+    depth: number;
+  }[];
+  streams: string[]; // main, computation_stream[N], communication_stream[N], unknown
+  from: string; // the dump's own file; empty: our thunks, on the streams that XLA's rule gives
+  notes: string[]; // what the dump does not say
+  estimated: boolean; // the state has no schedule, post order stands in
+}
 export interface Decision {
   row: number | null;
   verdict: 'fused' | 'declined';
@@ -292,6 +315,8 @@ export interface Decision {
   producer_id: Id | null;
   consumer_id: Id | null;
   why: string;
+  fused_seconds: number | null; // by the compiler's own cost model, of the producer with all its consumers; null: not recorded
+  apart_seconds: number | null;
 }
 export interface Links {
   modules: { module: number; name: string }[];

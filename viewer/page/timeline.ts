@@ -29,7 +29,7 @@ export class Timeline {
   }, { class: 'find-fault', title: 'Runs all stages on the same inputs: which pass, and which operation, changed what the module computes', hidden: true });
 
   constructor(private host: Host) {
-    this.list = virtual_list(24, (index) => this.line(index), { class: 'virtual', role: 'listbox', 'aria-label': 'Passes; enter shows the stage behind one' });
+    this.list = virtual_list(24, (index) => this.line(index), { class: 'virtual', role: 'listbox', 'aria-label': 'Passes; enter shows the stage after one' });
     const only = h('input', {
       type: 'checkbox',
       id: 'only-changed',

@@ -18,6 +18,7 @@
 namespace hlo {
 
 struct ExprStage;
+class KeptLeaves;
 
 struct ElementsFinding {
   std::string before, after;  // instructions
@@ -61,6 +62,9 @@ struct ElementsOptions {
   // Elements evaluated for one pair of values, at most.
   int64_t most_elements = int64_t{1} << 20;
   int64_t most_in_all = int64_t{1} << 30;  // of all stages together; what is left is not compared then
+  // The program's own arguments, null where there are none: values are compared with these, too, as long as the program
+  // is for one device. What lies between is drawn all the same.
+  std::shared_ptr<const KeptLeaves> kept = nullptr;
   std::function<bool()> stop;
 };
 

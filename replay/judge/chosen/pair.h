@@ -194,7 +194,13 @@ class ByElements::Pair : public WholeStage {
   };
   // `used`: leaves that were drawn.
   int64_t affordable() const;  // elements, for one more value
-  ChosenElements evaluation(const ExprSet& cut, Draw how, ExprSet* used, const DrawnNear* near = nullptr);
+  // `kept`: parameters are what the program had, where that is known.
+  ChosenElements evaluation(const ExprSet& cut, Draw how, ExprSet* used, const DrawnNear* near = nullptr,
+                            bool kept = false);
+  // With the program's own arguments; true as well where there are none, or too much is to be evaluated. `told`: null
+  // where the difference is not asked for.
+  bool alike_kept(ExprId e, ExprId c, const std::vector<int64_t>& anywhere, const ExprSet& cut, Masks* masks,
+                  bool* differs, ElementsFinding* told);
   DrawnNear constants_of(ExprId a, ExprId b, const ExprSet& cut) const;
   bool alike_drawn(ExprId a, ExprId b, std::span<const int64_t> at, const ExprSet& cut, Draw how, const DrawnNear& near,
                    bool* over, Masks* masks);

@@ -9,6 +9,7 @@
 #include "ir/base/hash.h"
 #include "ir/literal.h"
 #include "replay/judge/chosen/device_classes.h"
+#include "replay/judge/chosen/kept_leaves.h"
 #include "replay/judge/chosen/landings.h"
 #include "replay/judge/chosen/sums.h"
 
@@ -206,7 +207,7 @@ int64_t ByElements::Pair::affordable() const {
 }
 
 // Evaluates with these values as they are drawn.
-ChosenElements ByElements::Pair::evaluation(const Set& cut, Draw how, Set* used, const DrawnNear* near) {
+ChosenElements ByElements::Pair::evaluation(const Set& cut, Draw how, Set* used, const DrawnNear* near, bool kept) {
   ChosenElements::Options o;
   o.cut = [&cut, this](ExprId x) { return cut.contains(x) && !s_.is_fixed(x); };
   o.most_elements = affordable();
@@ -214,8 +215,12 @@ ChosenElements ByElements::Pair::evaluation(const Set& cut, Draw how, Set* used,
   o.devices = s_.all.devices().devices() > 1 ? &s_.all.devices() : nullptr;
   return ChosenElements(
       s_.all.all(),
-      [this, how, used, near](ExprId x, std::span<const int64_t> indices, char* to) {
+      [this, how, used, near, kept](ExprId x, std::span<const int64_t> indices, char* to) {
         used->insert(x);
+        const Expr& leaf = s_.all[x];
+        if (kept && leaf.kind == Expr::kParameter &&
+            s_.options.kept->give(leaf.leaf, leaf.m->u()[leaf.shape], indices, to))
+          return;
         draw_elements(s_.all, x, indices, s_.options.seed + static_cast<uint64_t>(near ? near->turn : 0), how, near,
                       to);
       },
@@ -446,6 +451,7 @@ ByElements::Pair::Answer ByElements::Pair::compare(ExprId e, const std::vector<E
       Masks masks = alike_all ? masks_of(e, c, cut, level > 0) : Masks();
       for (int d = 0; d < 2; ++d)
         if (all_finite(now[d])) masks.note(elements[d]);  // no number is neither less nor not
+      alike_all = alike_all && alike_kept(e, c, at, cut, &masks, &differs, c == with[0] ? told : nullptr);
       alike_all = alike_all && alike_near(e, c, at, cut, &over, &masks) && alike_masked(e, c, at, cut, &over, &masks);
       if (alike_all) {
         saw(e, with, at);

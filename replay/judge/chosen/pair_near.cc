@@ -1,7 +1,10 @@
 // Which values of the stage before a new one may be.
 #include <algorithm>
+#include <cmath>
 #include <deque>
 
+#include "replay/judge/chosen/device_classes.h"
+#include "replay/judge/chosen/kept_leaves.h"
 #include "replay/judge/chosen/pair.h"
 
 namespace hlo {
@@ -129,6 +132,38 @@ ExprId ByElements::Pair::permuted(ExprId e, ExprId with, const Dims& from, const
     return s_.all.view(base, std::move(v), s_.all[e].shape);
   }
   return kNoExpr;
+}
+
+bool ByElements::Pair::alike_kept(ExprId e, ExprId c, const std::vector<int64_t>& anywhere, const Set& cut,
+                                  Masks* masks, bool* differs, ElementsFinding* told) {
+  if (!s_.options.kept || s_.all.devices().devices() != 1) return true;
+  Set used;
+  ChosenElements elements = evaluation(cut, Draw::kMixed, &used, nullptr, true);
+  const Dims& dims = shape_of(e).dims;
+  std::vector<int64_t> at = anywhere;
+  for (int64_t k : s_.options.kept->places(dims)) at.push_back(k);
+  std::sort(at.begin(), at.end());
+  at.erase(std::unique(at.begin(), at.end()), at.end());
+  Sampled now, was;
+  if (!sample(elements, e, at, &now) || !sample(elements, c, at, &was)) return true;
+  // What is no number in one of them alone may come of the order in which it was computed.
+  const size_t each = now.values.size() / at.size();
+  Sampled is_finite{{}, now.sure}, was_finite{{}, was.sure};
+  std::vector<size_t> places;
+  for (size_t k = 0; k < now.values.size(); ++k) {
+    if (!std::isfinite(now.values[k]) || !std::isfinite(was.values[k])) continue;
+    is_finite.values.push_back(now.values[k]), was_finite.values.push_back(was.values[k]), places.push_back(k / each);
+  }
+  size_t where = 0;
+  if (alike(was_finite, is_finite, &where)) {
+    if (all_finite(now)) masks->note(elements);
+    return true;
+  }
+  if (!told) return false;
+  *differs = was.sure && now.sure && !alike(was_finite, is_finite, &where, s_.coarsest);
+  told->index = index_text(at[places[where]], dims);
+  told->was = was_finite.values[where], told->is = is_finite.values[where];
+  return false;
 }
 
 }  // namespace hlo

@@ -1,9 +1,10 @@
 // What the first page draws, a card each: where time goes, memory, passes, findings, roofline, fusion. What is not known
 // is said so and never drawn as nothing.
-import { Decision, Finding, Memory, Overview, Roofline, Row, StateRef, Summary } from '../protocol';
-import { bar, chart, Column, memory_chart, passes_chart, roofline_chart, roofline_time } from '../charts';
+import { Decision, Finding, Memory, Overview, Roofline, Row, StateRef, Summary, Thunks } from '../protocol';
+import { bar, chart, Column, memory_chart, passes_chart, roofline_chart, roofline_time, stream_sums, thunks_chart } from '../charts';
 import { add, button, bytes, fill, foreign, h, link, plural, seconds } from '../dom';
 import { Host } from '../host';
+import { where_from } from './thunks';
 
 export type By = Summary['by'];
 type Basis = 'measured' | 'expected' | 'at least';
@@ -167,14 +168,14 @@ export function time_card(host: Host, at: StateRef, summary: Summary, choose: (b
 }
 
 export function memory_card(host: Host, at: StateRef, memory: Memory): HTMLElement[] {
-  if (!memory.curve.length) return [h('p', null, 'Unknown: nothing lies in the device\u2019s memory by this schedule.')];
+  if (!memory.curve.length) return [h('p', null, 'Unknown: nothing is in the device\u2019s memory by this schedule.')];
   const out = [
     h('p', { class: 'bad' }, foreign(memory.too_large, 200)),
     chart((wide) => memory_chart(memory, wide)),
     h(
       'p',
       { class: 'faint' },
-      `${memory.estimated ? 'Estimated: the stage has no schedule of its own. ' : ''}The peak by `,
+      `${memory.estimated ? 'Estimated: the stage has no schedule. ' : ''}The peak by `,
       foreign(memory.from, 120),
       `: ${bytes(memory.peak_bytes)}`,
       memory.at !== null
@@ -290,6 +291,23 @@ function weight_of(list: Finding[]): { name: string; words: string } {
   return { name: 'is-' + size, words: `${size}: ${seconds(time)}, ${percent(share)} of one call${all}` };
 }
 
+/** `tried on dot.5: … 3.1 ms instead of 4.0 ms`; null where nobody tried. */
+function tried_words(one: Finding): HTMLElement | null {
+  const tried = one.tried;
+  if (!tried) return null;
+  const out = h('p', { class: 'faint' }, 'Tried on ', foreign(one.name, 48), ': ', foreign(tried.what, 200));
+  if (!tried.compiled) return out;
+  const from_to = (before: number | null, after: number | null, say: (n: number) => string) =>
+    before === null || after === null ? 'unknown' : `${say(after)} instead of ${say(before)}`;
+  add(
+    out,
+    `, compiled: ${from_to(tried.seconds_before, tried.seconds_after, seconds)} of one call, ${
+      from_to(tried.allocated_before, tried.allocated_after, bytes)
+    } of memory`,
+  );
+  return out;
+}
+
 export function findings_card(host: Host, at: StateRef, overview: Overview): HTMLElement[] {
   if (overview.findings === null) return [h('p', null, 'Unknown: they are not looked for in modules that were made here.')];
   if (!overview.findings.length) return [h('p', { class: 'faint' }, 'Nothing of what is looked for was found.')];
@@ -320,6 +338,7 @@ export function findings_card(host: Host, at: StateRef, overview: Overview): HTM
           h('p', { class: 'faint' }, foreign(one.source || 'line unknown', 60), ' · ', to(one)),
           h('p', null, foreign(one.what, 220)),
           one.advice ? h('p', { class: 'advice' }, '→ ', foreign(one.advice, 260)) : null,
+          tried_words(list.find((it) => it.tried?.compiled) ?? list.find((it) => it.tried) ?? one),
           list.length > 1
             ? h(
               'details',
@@ -378,9 +397,35 @@ export function roofline_card(host: Host, at: StateRef, roof: Roofline): HTMLEle
   ];
 }
 
-/** A reason without what differs from pair to pair: numbers and names. */
+export function thunks_card(host: Host, at: StateRef, answer: Thunks): HTMLElement[] {
+  if (!answer.thunks.length) return [h('p', null, 'This stage has no thunks.')];
+  const { sums } = stream_sums(answer), aside = sums.filter((one) => one.name !== 'main'), waits = sums.reduce((all, one) => all + one.waits, 0);
+  return [
+    h(
+      'p',
+      { class: 'faint' },
+      aside.length
+        ? `${seconds(aside.reduce((all, one) => all + one.busy, 0))} of work on other streams than the main one, of which ${seconds(waits)} are waited for. `
+        : 'All of it runs on the main stream. ',
+      `Times are bounds, one iteration of each loop${aside.some((one) => one.name.startsWith('communication')) ? ', collectives by memory alone' : ''}; `,
+      where_from(answer),
+    ),
+    chart((wide) =>
+      thunks_chart(answer, wide, (thunk) => {
+        if (thunk.id !== null) void host.select(thunk.id, thunk.name, { at, view: 'graph' });
+      })
+    ),
+    ...answer.notes.map((note) => h('p', { class: 'faint' }, foreign(note, 400))),
+    button('All thunks (y)', () => {
+      void host.go({ at, view: 'thunks' });
+    }),
+  ];
+}
+
+/** A reason without what differs from pair to pair: times, numbers and names. */
 function kind_of(one: Decision): string {
-  return one.why.replace(/%?[\w-]*[a-z_][\w-]*\.[\w.-]*\d/g, '…').replace(/\d+(\.\d+)?/g, 'N').slice(0, 160) || 'no reason is recorded';
+  return one.why.replace(/, [\d.e+-]+ µs fused, .*$/, '').replace(/%?[\w-]*[a-z_][\w-]*\.[\w.-]*\d/g, '…').replace(/\d+(\.\d+)?/g, 'N').slice(0, 160) ||
+    'no reason is recorded';
 }
 
 export function fusion_card(host: Host, module: number, decisions: Decision[], roof: Roofline | null): HTMLElement[] {
@@ -399,20 +444,30 @@ export function fusion_card(host: Host, module: number, decisions: Decision[], r
     count: number;
     seconds: number;
     known: number;
+    longer: number; // by the compiler's own model: what fusing them would cost
+    asked: number; // of so many
     examples: Decision[];
     seen: Set<number>;
   }
   const groups = new Map<string, Group>();
+  const saves = new Map<string, number>(); // a producer's numbers are of all its consumers together
   let fused = 0;
   for (const one of decisions) {
+    const longer = one.fused_seconds !== null && one.apart_seconds !== null ? one.fused_seconds - one.apart_seconds : null;
     if (one.verdict === 'fused') {
       fused++;
+      if (longer !== null) saves.set(one.producer, -longer);
       continue;
     }
-    const words = kind_of(one), group = groups.get(words) ?? { words, count: 0, seconds: 0, known: 0, examples: [], seen: new Set<number>() };
+    const words = kind_of(one),
+      group = groups.get(words) ?? { words, count: 0, seconds: 0, known: 0, longer: 0, asked: 0, examples: [], seen: new Set<number>() };
     groups.set(words, group);
     group.count++;
-    if (group.examples.length < 8) group.examples.push(one);
+    group.examples.push(one);
+    if (longer !== null) {
+      group.longer += longer;
+      group.asked++;
+    }
     const kernel = one.producer_id !== null ? kernels.get(one.producer_id) : undefined;
     const time = kernel ? (roof?.profile !== null ? kernel.measured : kernel.seconds) : null;
     if (kernel && time !== null && !group.seen.has(kernel.id)) {
@@ -421,12 +476,15 @@ export function fusion_card(host: Host, module: number, decisions: Decision[], r
       group.seconds += time;
     }
   }
-  const list = [...groups.values()].sort((a, b) => b.seconds - a.seconds || b.count - a.count), most = Math.max(1e-300, ...list.map((one) => one.seconds));
+  const saved = [...saves.values()].reduce((all, one) => all + one, 0), apart = (one: Decision) => one.apart_seconds ?? -1;
+  for (const group of groups.values()) group.examples = group.examples.sort((a, b) => apart(b) - apart(a)).slice(0, 8);
+  const list = [...groups.values()].sort((a, b) => b.seconds - a.seconds || b.longer - a.longer || b.count - a.count),
+    most = Math.max(1e-300, ...list.map((one) => one.seconds));
   return [
     h(
       'p',
       { class: 'faint' },
-      `${plural(fused, 'pair')} fused, ${
+      `${plural(fused, 'pair')} fused${saves.size ? `, which by XLA\u2019s cost model saves ${seconds(saved)}` : ''}; ${
         (decisions.length - fused).toLocaleString('en')
       } kept apart. Of those the reasons, sorted by what the producers that are still kernels in the last stage take${
         roof?.profile != null ? ' (measured)' : ' at least'
@@ -447,6 +505,7 @@ export function fusion_card(host: Host, module: number, decisions: Decision[], r
             h('span', { class: 'bar-time' }, group.known ? seconds(group.seconds) : 'unknown'),
             h('span', { class: 'bar-share' }),
           ),
+          group.asked ? h('p', { class: 'faint' }, `By XLA\u2019s cost model ${group.asked} of them would take ${seconds(group.longer)} more, fused.`) : null,
           h(
             'ul',
             { class: 'ops' },

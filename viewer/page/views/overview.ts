@@ -3,7 +3,7 @@
 import { Memory, Overview, Roofline, Row, StateRef, Summary } from '../protocol';
 import { add, fill, foreign, h, link, plural } from '../dom';
 import { Host, View } from '../host';
-import { By, Card, figures, findings_card, fusion_card, memory_card, passes_card, roofline_card, time_card } from './first_cards';
+import { By, Card, figures, findings_card, fusion_card, memory_card, passes_card, roofline_card, thunks_card, time_card } from './first_cards';
 
 const most_at_once = 100_000; // instructions: of larger modules each figure is asked for by a button
 
@@ -48,7 +48,8 @@ export class OverviewView implements View {
       passes = new Card('What passes changed', 'of-passes'),
       found = new Card('Findings'),
       roof = new Card('Roofline', 'of-roofline'),
-      fusion = new Card('Fusion: kept apart', 'of-fusion');
+      fusion = new Card('Fusion: kept apart', 'of-fusion'),
+      thunks = new Card('Thunks by stream', 'of-thunks');
     let summary: Summary | null = null, live: Memory | null = null;
     const roofline = (): Promise<Roofline> => this.host.engine.roofline({ at }); // kept by the session
     const refigure = () => fill(head, figures(summary, live, rows, info?.instructions ?? 0));
@@ -79,7 +80,7 @@ export class OverviewView implements View {
         several ? this.modules() : null,
         time.element,
         found.element,
-        h('div', { class: 'cards' }, h('div', null, memory.element, fusion.element), h('div', null, passes.element, roof.element)),
+        h('div', { class: 'cards' }, h('div', null, memory.element, fusion.element), h('div', null, passes.element, roof.element, thunks.element)),
         words,
         several ? null : this.modules(),
       ),
@@ -87,7 +88,7 @@ export class OverviewView implements View {
     refigure();
     passes.fill(passes_card(this.host, module, rows));
     if (!info?.states) {
-      for (const card of [time, memory, found, roof, fusion]) card.failed('no stage can be read');
+      for (const card of [time, memory, found, roof, fusion, thunks]) card.failed('no stage can be read');
       this.work = [];
       return;
     }
@@ -114,6 +115,7 @@ export class OverviewView implements View {
           const { decisions } = await this.host.engine.decisions({ module });
           return { decisions, kernels: decisions.length ? await roofline().catch(() => null) : null };
         }, ({ decisions, kernels }) => fusion_card(this.host, module, decisions, kernels))],
+      [thunks, () => ask(thunks, () => this.host.engine.thunks({ at }), (answer) => thunks_card(this.host, at, answer))],
     ];
     const now = info.instructions <= most_at_once;
     this.work = now ? steps.map(([, step]) => step) : [];
@@ -179,7 +181,7 @@ export class OverviewView implements View {
       h(
         'p',
         null,
-        'XLA turned the program (a jitted function, say) into a module: a graph of operations called HLO. Then it ran passes over it, one after the other; each may rewrite the graph. The list at the left is those passes, and every state of the module in between is a stage that you can look at.',
+        'XLA made a module of the program (a jitted function, say): a graph of operations called HLO. Then it ran passes over it, one after the other; each may rewrite the graph. The list at the left is those passes, and every state of the module in between is a stage that you can look at.',
       ),
       h(
         'ol',

@@ -1,4 +1,4 @@
-// Thunks by stream, in the order in which they start: a row a stream, bars by time, and the list beside it.
+// Thunks by stream, in the order in which the host starts them: a lane a stream, bars by time, and the list below it.
 import { Thunks } from '../protocol';
 import { fill, foreign, h, link, plural, seconds } from '../dom';
 import { Host, View } from '../host';
@@ -7,7 +7,18 @@ import { virtual_list, VirtualList } from '../virtual';
 import { hex } from '../graph/colours';
 import { is_dark } from '../graph/canvas';
 
-const row_height = 26;
+const row_height = 40, label_height = 14;
+
+/** Whose thunks and streams they are. */
+export function where_from(answer: Thunks): HTMLElement {
+  return h(
+    'span',
+    { class: 'faint' },
+    answer.from ? h('span', null, 'thunks and streams of ', foreign(answer.from, 120)) : 'our own thunks, on the streams that XLA\u2019s rule gives',
+    answer.estimated ? ', in post order: the stage has no schedule' : '',
+    '.',
+  );
+}
 
 export class ThunksView implements View {
   readonly name = 'thunks' as const;
@@ -16,11 +27,11 @@ export class ThunksView implements View {
   private canvas = h('canvas', {
     class: 'thunk-canvas',
     role: 'img',
-    'aria-label': 'Thunks over time, a row a stream; wheel zooms, drag pans, click shows the op',
+    'aria-label': 'Thunks over time, a lane a stream; wheel zooms, drag pans, click shows the op',
   });
   private list: VirtualList;
   private thunks: Thunks['thunks'] = [];
-  private streams: number[] = [];
+  private streams: string[] = [];
   private from = 0;
   private to = 1;
   private end = 1;
@@ -57,7 +68,7 @@ export class ThunksView implements View {
       if (drag > 3) return;
       const box = this.canvas.getBoundingClientRect(),
         time = this.from + (event.clientX - box.left) / box.width * (this.to - this.from),
-        stream = this.streams[Math.floor((event.clientY - box.top) / row_height)];
+        stream: string | undefined = this.streams[Math.floor((event.clientY - box.top) / row_height)];
       const hit = this.thunks.filter((t) => t.stream === stream && t.start <= time && t.start + t.seconds >= time).pop();
       if (hit) {
         this.list.show(this.thunks.indexOf(hit));
@@ -80,7 +91,7 @@ export class ThunksView implements View {
     if (!this.host.session.fresh(turn)) return;
     this.made = key;
     this.thunks = answer.thunks;
-    this.streams = [...new Set(this.thunks.map((t) => t.stream))].sort((a, b) => a - b);
+    this.streams = answer.streams;
     this.end = Math.max(
       1e-9,
       ...this.streams.map((stream) => this.thunks.reduce((end, t) => t.stream === stream ? Math.max(end, t.start + t.seconds) : end, 0)),
@@ -90,10 +101,10 @@ export class ThunksView implements View {
     fill(
       this.head,
       this.thunks.length
-        ? `${plural(this.thunks.length, 'thunk')} on ${plural(this.streams.length, 'stream')}, ${seconds(this.end)} ${
-          answer.measured ? 'measured' : 'estimated'
-        }`
+        ? `${plural(this.thunks.length, 'thunk')} on ${plural(this.streams.length, 'stream')}, ${seconds(this.end)} at least; `
         : 'This stage has no thunks: the last stage has them.',
+      this.thunks.length ? where_from(answer) : null,
+      ...answer.notes.map((note) => h('span', { class: 'faint' }, ' ', foreign(note, 400))),
     );
     this.canvas.hidden = !this.thunks.length;
     this.canvas.style.height = `${Math.min(12, Math.max(1, this.streams.length)) * row_height + 18}px`;
@@ -118,14 +129,16 @@ export class ThunksView implements View {
     c.scale(ratio, ratio);
     c.font = '11px system-ui, "DejaVu Sans", sans-serif';
     c.textBaseline = 'middle';
+    c.fillStyle = style.getPropertyValue('--faint');
+    this.streams.forEach((stream, lane) => c.fillText(stream, 2, lane * row_height + label_height / 2 + 1));
     for (const t of this.thunks) {
-      const x = (t.start - this.from) * scale, w = Math.max(0.6, t.seconds * scale), y = this.streams.indexOf(t.stream) * row_height + 2;
+      const x = (t.start - this.from) * scale, w = Math.max(0.6, t.seconds * scale), y = this.streams.indexOf(t.stream) * row_height + label_height;
       if (x + w < 0 || x > box.width) continue;
       c.fillStyle = this.colour(t.kind);
-      c.fillRect(x, y, w > 3 ? w - 0.7 : w, row_height - 4);
+      c.fillRect(x, y, w > 3 ? w - 0.7 : w, row_height - label_height - 4);
       if (w > 50) {
         c.fillStyle = style.getPropertyValue('--text');
-        c.fillText(t.name.slice(0, Math.floor(w / 7)), Math.max(x, 0) + 4, y + row_height / 2 - 2);
+        c.fillText(t.name.slice(0, Math.floor(w / 7)), Math.max(x, 0) + 4, y + (row_height - label_height) / 2 - 2);
       }
     }
     c.fillStyle = style.getPropertyValue('--faint');
@@ -152,7 +165,7 @@ export class ThunksView implements View {
         })
         : foreign(t.name, 70),
       h('span', { class: 'spring' }),
-      h('span', { class: 'faint' }, `stream ${t.stream} · ${seconds(t.start)} + ${seconds(t.seconds)}`),
+      h('span', { class: 'faint' }, `${t.stream} · ${seconds(t.start)} + ${seconds(t.seconds)}${t.kind === 'kAsyncDone' ? ' of waiting' : ''}`),
     );
   }
 }
