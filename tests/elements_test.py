@@ -108,6 +108,11 @@ def loops(tmp):
     expect("a loop's body", code == 0 and j["verdict"].startswith("no bad stage"), (code, j["verdict"]))
     code, j = bisect(tmp, "trips", [("", first), ("algsimp", LOOP.format(step=twice, trips=11))])
     expect("another number of trips is not called good", code != 0, (code, j["verdict"]))
+    code, j = bisect(tmp, "one more", [("", first), ("algsimp", LOOP.format(step=twice, trips=10).replace("direction=LT", "direction=LE"))])
+    expect("one trip more", code == 1 and j["first_value_that_differs"]["name"] == "p", (code, j["verdict"], j["guilty"]))
+    expect("...by how many", "11 times instead of 10" in (j["why"] or ""), j["why"])
+    code, j = bisect(tmp, "as many", [("", first), ("algsimp", LOOP.format(step=twice, trips=10).replace("direction=LT", "direction=NE"))])
+    expect("as many trips by another comparison: not accused", code != 1, (code, j["verdict"], j["guilty"]))
     code, j = bisect(tmp, "step", [("", first), ("algsimp", LOOP.format(step=times.replace("(2)", "(3)"), trips=10))])
     expect("another step", code == 1 and j["first_value_that_differs"]["name"] == "d", (code, j["verdict"], j["guilty"]))
 
@@ -408,7 +413,21 @@ def certain(tmp):
   ROOT t = (f32[], f32[], f32[]) tuple(q, r, two)
 """)
 
+    def largest(first, terms, of="maximum"):
+        return large_entry(f"""  q = f32[65536,65536]{{1,0}} parameter(1)
+  d = f32[65536,65536]{{1,0}} dot(p, q), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}
+  a = f32[65536,65536]{{1,0}} {terms}
+  z = f32[] constant({first})
+  c = f32[] constant(0.04)
+  h = f32[65536]{{0}} reduce(a, {"z" if first else "c"}), dimensions={{1}}, to_apply=add
+  i = f32[] constant({"-inf" if of == "maximum" else "inf"})
+  m = f32[] reduce(h, i), dimensions={{0}}, to_apply=add
+  ROOT r = (f32[], f32[]) tuple(m, c)
+""".replace("constant(None)", "constant(0)"), SUM.replace(" add(a", f" {of}(a"))
+
     for name, good, bad, found in (
+            ("an extreme that begins with a number", largest("-inf", "abs(d)"), largest(None, "abs(d)"), "h"),
+            ("an extreme that begins with zero", largest("inf", "copy(d)", "minimum"), largest(None, "copy(d)", "minimum"), "h"),
             ("what moves elements alone is named", summed("reverse(p), dimensions={1}"), summed("transpose(p), dimensions={0,1}"), "t"),
             ("the last bit of a literal", times("1"), times("1.0000001192092896"), "c"),
             ("a number in the place of infinity", is_infinite("inf"), is_infinite("3e+38"), "c"),
@@ -559,7 +578,21 @@ def not_accused(tmp):
   ROOT g = f32[65536,65536]{{1,0}} gather(p, c), offset_dims={{1}}, collapsed_slice_dims={{0}}, start_index_map={{0}}, index_vector_dim=1, slice_sizes={{1,65536}}
 """)
 
+    def largest_square(first, last="copy(m)"):
+        from_ = ("-inf", "-3.4e38", "0", "1").index(first)  # by other names: a literal of the same one is another number
+        return large_entry(f"""  q = f32[65536,65536]{{1,0}} parameter(1)
+  d = {big} dot(p, q), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}
+  s = {big} multiply(d, d)
+  c.{from_} = f32[] constant({first})
+  m = f32[] reduce(s, c.{from_}), dimensions={{0,1}}, to_apply=add
+  one = f32[] constant(1)
+  ROOT r = f32[] {last}
+""", SUM.replace(" add(a", " maximum(a"))
+
     for name, before, after in (
+            ("the largest square, from zero on", largest_square("-inf"), largest_square("0")),
+            ("the largest square, from the least number on", largest_square("-inf"), largest_square("-3.4e38")),
+            ("at least one, twice", largest_square("-inf", "maximum(m, one)"), largest_square("1", "maximum(m, one)")),
             ("a loop of one trip", ONE_TRIP.format(of="g"), ONE_TRIP.format(of="d.1")),
             ("a mark taken away", marked("q"), marked("y")),
             ("what is not negative", not_negative("abs(n)"), not_negative("copy(n)")),

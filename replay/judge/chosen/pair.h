@@ -22,7 +22,7 @@ using ExprSet = std::unordered_set<ExprId>;
 bool element_by_element(const Expr& e);
 
 // Where it surely is another value, a few elements may be the same all the same: a literal, which may be no more than
-// rounding away, and a comparison, for two floats are seldom equal.
+// rounding away, a comparison, for two floats are seldom equal, and an extreme that begins with a number.
 bool hardly_told(const Expr& x);
 
 // As `[1,2]`, of an element's row-major index.
@@ -141,7 +141,9 @@ class ByElements::Pair : public WholeStage {
   // Tries of one pair of values, each further from the results.
   static constexpr int kLevels = 12;
   // Is it another value than the stage before has there, by what both are? `told`: who, and in words.
-  bool surely_differs(ExprId e, ExprId before, InstId by, ElementsFinding* told) const;
+  bool surely_differs(ExprId e, ExprId before, InstId by, ElementsFinding* told);
+  bool other_trips(const Expr& x, const Expr& y, InstId by, std::string* words);
+  bool begins_too_far(ExprId e, ExprId before, std::string* words);
   // Where the difference begins: an instruction of operands that the stage before has, whose value was another one.
   struct Beginning {
     InstId inst, inst_before;
