@@ -113,6 +113,7 @@ class ByElements::Pair : public WholeStage {
   void blame(const ExprStage& now, ElementsFinding f, ElementsStage* out);
   static void tell(ElementsFinding f, ElementsStage* out);
   InstId lowest(const ExprStage& now, InstId by);
+  bool is_enough(InstId now, const std::vector<const ExprTree*>& visits);  // that one, with its former values
   bool is_enough(ExprId now, ExprId before);  // with that value in its place, are all outputs what they were?
   ElementsStage judge_walked(ExprStage* now);
   ElementsStage judged(const ExprStage& now);
@@ -164,6 +165,7 @@ class ByElements::Pair : public WholeStage {
   bool differs_in_general(ExprId e, ExprId before, int depth, ElementsFinding* told);
   // As instructions: by one operand, of which that is told.
   bool differs_by_operand(const Beginning& b, ElementsFinding* told);
+  bool read_another_parameter(ExprId e, ExprId before, const ExprSet& cut, ElementsFinding* told);
   bool differs_at_elements(ExprId e, ExprId before, ElementsFinding* told);
   bool differs_dearly(ExprId e, ExprId before, int depth, ElementsFinding* told);
   bool unlike(ExprId a, ExprId b, int depth = 0) const;
