@@ -382,6 +382,25 @@ def certain(tmp):
   ROOT r = f32[] reduce(p, z), dimensions={{0,1}}, to_apply=add
 """, SUM.replace(" add(a", f" {op}(a"))
 
+    def doubled(root):
+        return large_entry("""  z = f32[] constant(0)
+  ROOT r = f32[] reduce(p, z), dimensions={0,1}, to_apply=add
+""", SUM.replace(" add(a, b)", f" add({root})"))
+
+    def padded(number):  # both numbers are there before and behind
+        return large_entry(f"""  zero = s32[] constant(0)
+  one = s32[] constant(1)
+  n = s32[] constant({number})
+  i = s32[65536,65536]{{1,0}} iota(), iota_dimension=0
+  ns = s32[65536,65536]{{1,0}} broadcast(n), dimensions={{}}
+  j = s32[65536,65536]{{1,0}} add(i, ns)
+  k = s32[65536]{{0}} iota(), iota_dimension=0
+  ones = s32[65536]{{0}} broadcast(one), dimensions={{}}
+  zeros = s32[65536]{{0}} broadcast(zero), dimensions={{}}
+  m = s32[65536]{{0}} add(k, ones)
+  ROOT r = (s32[65536,65536]{{1,0}}, s32[65536]{{0}}, s32[65536]{{0}}) tuple(j, m, zeros)
+""")
+
     def called(operand):
         return large_entry(f"""  t = f32[65536,65536]{{1,0}} {operand}
   ROOT r = f32[65536,65536]{{1,0}} custom-call(t), custom_call_target="mine"
@@ -434,6 +453,8 @@ def certain(tmp):
             ("what asked for NaN is never true", of_itself("NE"), of_itself("LT"), "r"),
             ("the least of what was the largest", reduced("maximum", "-inf"), reduced("minimum", "-inf"), "r"),
             ("the least of what was a sum", reduced("add", "0"), reduced("minimum", "0"), "r"),
+            ("a sum of twice the last", doubled("a, b"), doubled("b, b"), "r"),
+            ("another number of those that there are", padded(1), padded(0), "n"),
             ("a sum that begins with two", reduced("add", "0"), reduced("add", "2"), "z"),
             ("a sum of squares that begins with another constant", squares("z"), squares("two"), "r"),
             ("an operand of an unknown call, transposed", called("transpose(p), dimensions={1,0}"), called("copy(p)"), "t"),

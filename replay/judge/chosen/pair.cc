@@ -468,8 +468,10 @@ InstId ByElements::Pair::lowest(const ExprStage& now, InstId by) {
       }
       const Opcode op = wide_->op(o);
       const bool moves = op_info(op).cls == OpClass::Move || op == Opcode::Iota;
-      // As wide as all floats are here a conversion hands its operand on: it may have been handed another one.
-      if (known(is) && !moves && (op != Opcode::Convert || !is_enough(o, visits.at(o)))) continue;
+      // As wide as all floats are here a conversion hands its operand on: it may have been handed another one, and a
+      // constant may be another one of those that there are.
+      const bool hands_on = op == Opcode::Convert || op == Opcode::Constant;
+      if (known(is) && !moves && (!hands_on || !is_enough(o, visits.at(o)))) continue;
       if (next.valid()) return by;  // two of them
       // Another meaning of the name is no fault: with its old value all else would have to be the same.
       if (!known(is) && !is_enough(is, was)) continue;

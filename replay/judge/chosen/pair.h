@@ -156,7 +156,7 @@ class ByElements::Pair : public WholeStage {
   };
   std::vector<Beginning> beginnings(const ExprStage& now) const;
   // Of those as well that nothing of the stage before stands against.
-  std::vector<std::string> names_of_beginnings(const ExprStage& now) const;
+  std::vector<std::string> names_of_beginnings(const ExprStage& now);
   // One beginning, all else as it was: with its former value the stage is the one before, and that value was another
   // one in general. `evaluating`: what lies behind it may be compared at elements; by form alone otherwise.
   bool alone(const ExprStage& now, bool evaluating, ElementsFinding* told);

@@ -269,8 +269,9 @@ std::vector<ByElements::Pair::Beginning> ByElements::Pair::beginnings(const Expr
   return out;
 }
 
-std::vector<std::string> ByElements::Pair::names_of_beginnings(const ExprStage& now) const {
-  std::vector<std::string> order, out;
+// What constants alone make comes last: that could have been told.
+std::vector<std::string> ByElements::Pair::names_of_beginnings(const ExprStage& now) {
+  std::vector<std::string> order, out, fixed;
   const VisitedRows is = visited_rows(now, &order);
   auto known = [&](ExprId e) { return s_.has(e) || s_.has(base_of(s_.all, e)); };
   for (const std::string& name : order) {
@@ -278,10 +279,14 @@ std::vector<std::string> ByElements::Pair::names_of_beginnings(const ExprStage& 
     if (!makes_its_value(*wide_, last.inst) || wide_->op(last.inst) == Opcode::Constant) continue;
     const std::vector<ExprId> operands = array_leaves(last.operands), values = array_leaves({last.value});
     if (std::all_of(operands.begin(), operands.end(), [&](ExprId e) { return known(e) || s_.is_fixed(e); }) &&
-        !std::all_of(values.begin(), values.end(), known))
-      out.push_back(name);
+        !std::all_of(values.begin(), values.end(), known)) {
+      const bool one_value = std::all_of(values.begin(), values.end(), [&](ExprId e) { return s_.is_fixed(e); });
+      (one_value ? fixed : out).push_back(name);
+    }
     if (out.size() == kMostNamed) break;
   }
+  out.insert(out.end(), fixed.begin(), fixed.end());
+  if (out.size() > kMostNamed) out.resize(kMostNamed);
   return out;
 }
 

@@ -111,6 +111,7 @@ const Literal* begins_with(const Expr& x) {
 bool of_one_array(const Expressions& all, const Expr& x, const Expr& y) {
   const Shape& in = x.m->shape(x.m->operand(x.inst, 0));
   if (y.kind == Expr::kOperation) {
+    if (y.m->op(y.inst) != Opcode::Reduce) return false;
     const Shape& were = y.m->shape(y.m->operand(y.inst, 0));
     return x.operands[0] == y.operands[0] && in.dims == were.dims &&
            x.m->attrs(x.inst).ints(Attr::dimensions) == y.m->attrs(y.inst).ints(Attr::dimensions);
@@ -120,6 +121,36 @@ bool of_one_array(const Expressions& all, const Expr& x, const Expr& y) {
   for (size_t k = y.sum->kept; k < y.view.sizes.size(); ++k) terms *= y.view.sizes[k];
   const ExprId from = all[x.operands[0]].kind == Expr::kView ? all[x.operands[0]].operands[0] : x.operands[0];
   return from == y.operands[0] && in.elements_count() == terms * x.m->shape(x.inst).elements_count();
+}
+
+// Is what that function of two gives made of no more than one of them?
+bool leaves_one_out(const Module& m, CompId c) {
+  const Computation& comp = m.comp(c);
+  if (comp.params.size() != 2) return false;
+  std::vector<InstId> work{comp.root};
+  std::unordered_set<InstId> seen(work.begin(), work.end());
+  while (!work.empty()) {
+    const InstId at = work.back();
+    work.pop_back();
+    for (InstId o : m.operands(at))
+      if (seen.insert(o).second) work.push_back(o);
+  }
+  return !seen.contains(comp.params[0]) || !seen.contains(comp.params[1]);
+}
+
+// The same terms, which were all taken together: of some of them nothing is left now.
+bool drops_terms(const Expressions& all, const Expr& x, const Expr& y, std::string* words) {
+  Opcode op;
+  if (x.kind != Expr::kOperation || x.m->op(x.inst) != Opcode::Reduce || x.m->operand_count(x.inst) != 2 ||
+      x.m->u()[x.shape].type == ElementType::Pred || !of_one_array(all, x, y) ||
+      x.m->shape(x.m->operand(x.inst, 0)).elements_count() < 2 * x.m->shape(x.inst).elements_count() ||
+      !leaves_one_out(*x.m, x.m->called(x.inst)[0]))
+    return false;
+  if (y.kind == Expr::kOperation &&
+      (y.m->op(y.inst) != Opcode::Reduce || !plain_operation(*y.m, y.m->called(y.inst)[0], &op)))
+    return false;
+  *words = "takes its terms together by a function that leaves one of two out";
+  return true;
 }
 
 // Has what is taken together some value of either sign, whatever it is made of?
@@ -307,7 +338,8 @@ bool ByElements::Pair::surely_differs(ExprId e, ExprId before, InstId by, Elemen
   if (other_reduction(s_.all, x, y, &told->words) || other_reduction(s_.all, y, x, &told->words)) return true;
   if (other_literal(x, y, &told->words) || other_reducer(x, y, &told->words) || turned_round(x, y, &told->words) ||
       sides_turned_round(x, y, &told->words) || other_direction(x, y, &told->words) ||
-      other_trips(x, y, by, &told->words) || begins_too_far(e, before, &told->words))
+      drops_terms(s_.all, x, y, &told->words) || other_trips(x, y, by, &told->words) ||
+      begins_too_far(e, before, &told->words))
     return true;
   if (x.kind == Expr::kOperation && from_another_literal(x, y, &told->words)) {
     const auto input = s_.by_name.find(std::string(y.m->inst_name(y.m->operand(y.inst, 0))));
