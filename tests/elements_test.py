@@ -387,6 +387,9 @@ def certain(tmp):
   ROOT r = f32[] reduce(p, z), dimensions={0,1}, to_apply=add
 """, SUM.replace(" add(a, b)", f" add({root})"))
 
+    def single(op):  # nothing else tells whether names mean what they did
+        return f'ENTRY e {{\n  p = f32[65536,65536]{{1,0}} parameter(0)\n  ROOT r = f32[65536,65536]{{1,0}} {op}(p, p), metadata={{op_name="jit(f)/add"}}\n}}\n'
+
     def padded(number):  # both numbers are there before and behind
         return large_entry(f"""  zero = s32[] constant(0)
   one = s32[] constant(1)
@@ -453,6 +456,7 @@ def certain(tmp):
             ("what asked for NaN is never true", of_itself("NE"), of_itself("LT"), "r"),
             ("the least of what was the largest", reduced("maximum", "-inf"), reduced("minimum", "-inf"), "r"),
             ("the least of what was a sum", reduced("add", "0"), reduced("minimum", "0"), "r"),
+            ("the only instruction", single("add"), single("maximum"), "r"),
             ("a sum of twice the last", doubled("a, b"), doubled("b, b"), "r"),
             ("another number of those that there are", padded(1), padded(0), "n"),
             ("a sum that begins with two", reduced("add", "0"), reduced("add", "2"), "z"),
