@@ -110,6 +110,11 @@ def loops(tmp):
     expect("a loop's body", code == 0 and j["verdict"].startswith("no bad stage"), (code, j["verdict"]))
     code, j = bisect(tmp, "trips", [("", first), ("algsimp", LOOP.format(step=twice, trips=11))])
     expect("another number of trips is not called good", code != 0, (code, j["verdict"]))
+    code, j = bisect(tmp, "one more", [("", first), ("algsimp", LOOP.format(step=twice, trips=10).replace("direction=LT", "direction=LE"))])
+    expect("one trip more", code == 1 and j["first_value_that_differs"]["name"] == "p", (code, j["verdict"], j["guilty"]))
+    expect("...by how many", "11 times instead of 10" in (j["why"] or ""), j["why"])
+    code, j = bisect(tmp, "as many", [("", first), ("algsimp", LOOP.format(step=twice, trips=10).replace("direction=LT", "direction=NE"))])
+    expect("as many trips by another comparison: not accused", code != 1, (code, j["verdict"], j["guilty"]))
     code, j = bisect(tmp, "step", [("", first), ("algsimp", LOOP.format(step=times.replace("(2)", "(3)"), trips=10))])
     expect("another step", code == 1 and j["first_value_that_differs"]["name"] == "d", (code, j["verdict"], j["guilty"]))
 
@@ -379,6 +384,28 @@ def certain(tmp):
   ROOT r = f32[] reduce(p, z), dimensions={{0,1}}, to_apply=add
 """, SUM.replace(" add(a", f" {op}(a"))
 
+    def doubled(root):
+        return large_entry("""  z = f32[] constant(0)
+  ROOT r = f32[] reduce(p, z), dimensions={0,1}, to_apply=add
+""", SUM.replace(" add(a, b)", f" add({root})"))
+
+    def single(op):  # nothing else tells whether names mean what they did
+        return f'ENTRY e {{\n  p = f32[65536,65536]{{1,0}} parameter(0)\n  ROOT r = f32[65536,65536]{{1,0}} {op}(p, p), metadata={{op_name="jit(f)/add"}}\n}}\n'
+
+    def padded(number):  # both numbers are there before and behind
+        return large_entry(f"""  zero = s32[] constant(0)
+  one = s32[] constant(1)
+  n = s32[] constant({number})
+  i = s32[65536,65536]{{1,0}} iota(), iota_dimension=0
+  ns = s32[65536,65536]{{1,0}} broadcast(n), dimensions={{}}
+  j = s32[65536,65536]{{1,0}} add(i, ns)
+  k = s32[65536]{{0}} iota(), iota_dimension=0
+  ones = s32[65536]{{0}} broadcast(one), dimensions={{}}
+  zeros = s32[65536]{{0}} broadcast(zero), dimensions={{}}
+  m = s32[65536]{{0}} add(k, ones)
+  ROOT r = (s32[65536,65536]{{1,0}}, s32[65536]{{0}}, s32[65536]{{0}}) tuple(j, m, zeros)
+""")
+
     def called(operand):
         return large_entry(f"""  t = f32[65536,65536]{{1,0}} {operand}
   ROOT r = f32[65536,65536]{{1,0}} custom-call(t), custom_call_target="mine"
@@ -410,13 +437,30 @@ def certain(tmp):
   ROOT t = (f32[], f32[], f32[]) tuple(q, r, two)
 """)
 
+    def largest(first, terms, of="maximum"):
+        return large_entry(f"""  q = f32[65536,65536]{{1,0}} parameter(1)
+  d = f32[65536,65536]{{1,0}} dot(p, q), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}
+  a = f32[65536,65536]{{1,0}} {terms}
+  z = f32[] constant({first})
+  c = f32[] constant(0.04)
+  h = f32[65536]{{0}} reduce(a, {"z" if first else "c"}), dimensions={{1}}, to_apply=add
+  i = f32[] constant({"-inf" if of == "maximum" else "inf"})
+  m = f32[] reduce(h, i), dimensions={{0}}, to_apply=add
+  ROOT r = (f32[], f32[]) tuple(m, c)
+""".replace("constant(None)", "constant(0)"), SUM.replace(" add(a", f" {of}(a"))
+
     for name, good, bad, found in (
+            ("an extreme that begins with a number", largest("-inf", "abs(d)"), largest(None, "abs(d)"), "h"),
+            ("an extreme that begins with zero", largest("inf", "copy(d)", "minimum"), largest(None, "copy(d)", "minimum"), "h"),
             ("what moves elements alone is named", summed("reverse(p), dimensions={1}"), summed("transpose(p), dimensions={0,1}"), "t"),
             ("the last bit of a literal", times("1"), times("1.0000001192092896"), "c"),
             ("a number in the place of infinity", is_infinite("inf"), is_infinite("3e+38"), "c"),
             ("what asked for NaN is never true", of_itself("NE"), of_itself("LT"), "r"),
             ("the least of what was the largest", reduced("maximum", "-inf"), reduced("minimum", "-inf"), "r"),
             ("the least of what was a sum", reduced("add", "0"), reduced("minimum", "0"), "r"),
+            ("the only instruction", single("add"), single("maximum"), "r"),
+            ("a sum of twice the last", doubled("a, b"), doubled("b, b"), "r"),
+            ("another number of those that there are", padded(1), padded(0), "n"),
             ("a sum that begins with two", reduced("add", "0"), reduced("add", "2"), "z"),
             ("a sum of squares that begins with another constant", squares("z"), squares("two"), "r"),
             ("an operand of an unknown call, transposed", called("transpose(p), dimensions={1,0}"), called("copy(p)"), "t"),
@@ -489,7 +533,62 @@ def alone(tmp):
   ROOT r = (f32[], {big}) tuple(l, th)
 """)
 
+    def step(how):  # of an optimizer: a part of it rests on all that there is
+        return large_entry(f"""  v = {big} parameter(1)
+  z = f32[] constant(0)
+  th = {big} tanh(p)
+  l = f32[] reduce(th, z), dimensions={{0,1}}, to_apply=add
+  ls = {big} broadcast(l), dimensions={{}}
+  s = {big} multiply(ls, v)
+  rate = f32[] constant(0.0003)
+  rates = {big} broadcast(rate), dimensions={{}}
+  x = {big} multiply(s, rates)
+  u = {big} {how}
+  ROOT r = bf16[65536,65536]{{1,0}} convert(u)
+""")
+
+    def quotient(how):
+        text = LOOP.format(step="u = f32[65536,65536]{1,0} tanh(v)", trips=10)
+        return text.replace("  ROOT g =", "  g =")[:-2] + f"""  v = {big} parameter(1)
+  d = {big} parameter(2)
+  c = f32[] constant(0.1)
+  cs = {big} broadcast(c), dimensions={{}}
+  x = {big} multiply(g, cs)
+  y = {big} add(x, v)
+  q = {big} divide({how}, d)
+  ROOT r = ({big}, {big}) tuple(q, y)
+}}
+"""
+
+    def widened(of):
+        text = LOOP.format(step="u = f32[65536,65536]{1,0} tanh(v)", trips=10)
+        return text.replace("  ROOT g =", "  g =")[:-2] + f"""  q = {big} parameter(1)
+  a = {big} multiply(q, g)
+  b = {big} tanh(q)
+  h = bf16[65536,65536]{{1,0}} convert({of})
+  i = bf16[65536,65536]{{1,0}} convert(g)
+  m = bf16[65536,65536]{{1,0}} multiply(h, i)
+  ROOT r = ({big}, {big}, bf16[65536,65536]{{1,0}}) tuple(a, b, m)
+}}
+"""
+
+    def attention(operands):
+        qkv = "bf16[4,4096,16,128]{3,1,2,0}"
+        result = "(bf16[4,16,4096,128]{3,1,2,0}, u8[0]{0})"
+        config = '{"cudnn_fmha_backend_config":{"bmm1_dot_dimension_numbers":{"lhs_batch_dimensions":["0","2"],"lhs_contracting_dimensions":["3"],"rhs_batch_dimensions":["0","2"],"rhs_contracting_dimensions":["3"]},"bmm2_dot_dimension_numbers":{"lhs_batch_dimensions":["0","1"],"lhs_contracting_dimensions":["3"],"rhs_batch_dimensions":["0","2"],"rhs_contracting_dimensions":["1"]},"intermediate_tensor_shape":{"dimensions":["4","16","4096","4096"],"element_type":"BF16"},"fmha_scale":0.1,"dropout_rate":0.0,"mask_type":"NO_MASK","is_flash_attention":true}}'
+        rows = "\n".join(f"  {n} = {qkv} parameter({k})" for k, n in enumerate("qkv"))
+        return f"""ENTRY e {{
+{rows}
+  t = {result} custom-call({operands}), custom_call_target="__cudnn$fmhaSoftmax", backend_config={config}
+  ROOT r = bf16[4,16,4096,128]{{3,1,2,0}} get-tuple-element(t), index=0
+}}
+"""
+
     for name, stages, found in (
+            ("a step's difference", [step("subtract(p, x)"), step("maximum(p, x)")], "u"),
+            ("a quotient of a constant", [quotient("y"), quotient("cs")], "q"),
+            ("another value converted", [widened("a"), widened("b")], "h"),
+            ("attention to other keys", [attention("q, k, v"), attention("q, v, v")], "t"),
             ("the least of two sums", [sums("add(a, b)"), sums("minimum(a, b)")], "c"),
             ("another one of two sums", [sums("subtract(a, b)"), sums("subtract(a, a)")], "c"),
             ("a result of a call in another order", [moved("transpose(y), dimensions={1,0}"), moved("copy(y)")], "t"),
@@ -499,7 +598,7 @@ def alone(tmp):
             ("whether equal ones count", [compared("GT"), compared("GE")], "g"),
             ("a reducer that two apply", [tree("add"), tree("minimum")], "h"),
             ("a product of another matrix", [product("q"), product("th")], "d")):
-        code, j = bisect(tmp, name, [("" if k == 0 else "algsimp", text) for k, text in enumerate(stages)])
+        code, j = bisect(tmp, name, [("" if k == 0 else "algsimp", text) for k, text in enumerate(stages)], "--elements")
         expect(f"{name}: bad", code == 1, (code, j["verdict"], j["unknown"]))
         expect(f"{name}: named", (j.get("first_value_that_differs") or {}).get("name") == found, j.get("first_value_that_differs"))
 
@@ -561,7 +660,21 @@ def not_accused(tmp):
   ROOT g = f32[65536,65536]{{1,0}} gather(p, c), offset_dims={{1}}, collapsed_slice_dims={{0}}, start_index_map={{0}}, index_vector_dim=1, slice_sizes={{1,65536}}
 """)
 
+    def largest_square(first, last="copy(m)"):
+        from_ = ("-inf", "-3.4e38", "0", "1").index(first)  # by other names: a literal of the same one is another number
+        return large_entry(f"""  q = f32[65536,65536]{{1,0}} parameter(1)
+  d = {big} dot(p, q), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}
+  s = {big} multiply(d, d)
+  c.{from_} = f32[] constant({first})
+  m = f32[] reduce(s, c.{from_}), dimensions={{0,1}}, to_apply=add
+  one = f32[] constant(1)
+  ROOT r = f32[] {last}
+""", SUM.replace(" add(a", " maximum(a"))
+
     for name, before, after in (
+            ("the largest square, from zero on", largest_square("-inf"), largest_square("0")),
+            ("the largest square, from the least number on", largest_square("-inf"), largest_square("-3.4e38")),
+            ("at least one, twice", largest_square("-inf", "maximum(m, one)"), largest_square("1", "maximum(m, one)")),
             ("a loop of one trip", ONE_TRIP.format(of="g"), ONE_TRIP.format(of="d.1")),
             ("a mark taken away", marked("q"), marked("y")),
             ("what is not negative", not_negative("abs(n)"), not_negative("copy(n)")),

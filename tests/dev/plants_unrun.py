@@ -95,10 +95,10 @@ def changes_nothing(plant, all_, where, text):
         return (m.group(3), m.group(4), re.sub(r"%[\w.-]+", "", m.group(5)), *(meant(o, depth - 1) for o in rows[name][1]))
 
     old_rest, new_rest = (plants.balanced(m.group(5)) for m in (old, new))
-    if plant["kind"] in ("operand", "init", "swap", "mask"):
-        return [meant(n) for n in re.findall(r"%([\w.-]+)", old_rest[0])] == [meant(n) for n in re.findall(r"%([\w.-]+)", new_rest[0])]
     if plant["kind"] == "swap" and re.search(r"direction=(EQ|NE)", old_rest[1]):
         return True
+    if plant["kind"] in ("operand", "init", "swap", "mask"):
+        return [meant(n) for n in re.findall(r"%([\w.-]+)", old_rest[0])] == [meant(n) for n in re.findall(r"%([\w.-]+)", new_rest[0])]
     if plant["kind"] == "direction":  # a loop that counts up by one
         return "LT" in old_rest[1] and "NE" in new_rest[1] and decides_loop(where, all_, text)
     if plant["kind"] in ("reshape", "permutation"):

@@ -47,13 +47,18 @@ bool same_shapes(const Module& a, InstId x, const Module& b, InstId y) {
 constexpr size_t kNamesOfOther = 10, kNamesOfWhole = 2;
 
 bool renamed(const Module& before, const Module& now, size_t one_in) {
-  std::unordered_map<std::string_view, Opcode> names;
-  for (InstId i : before.post_order(before.entry())) names.emplace(before.inst_name(i), before.op(i));
+  std::unordered_map<std::string_view, InstId> names;
+  for (InstId i : before.post_order(before.entry())) names.emplace(before.inst_name(i), i);
+  // Another opcode of the same origin may be a fault, and is no other meaning of the name.
+  auto means_the_same = [&](InstId was, InstId is) {
+    const std::string origin = op_name_of(now, is);
+    return before.op(was) == now.op(is) || (!origin.empty() && op_name_of(before, was) == origin);
+  };
   size_t kept = 0, all = 0;
   for (InstId i : now.post_order(now.entry())) {
     if (now.op(i) == Opcode::Parameter) continue;
     const auto was = names.find(now.inst_name(i));
-    ++all, kept += was != names.end() && was->second == now.op(i);
+    ++all, kept += was != names.end() && means_the_same(was->second, i);
   }
   return kept * one_in < all;
 }

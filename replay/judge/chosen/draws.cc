@@ -51,6 +51,7 @@ int64_t DrawnNear::turns() const {
 void draw_elements(const Expressions& all, ExprId e, std::span<const int64_t> indices, uint64_t seed, Draw how,
                    const DrawnNear* near, char* out) {
   const Expr& x = all[e];
+  if (how == Draw::kInside) how = x.kind == Expr::kParameter ? Draw::kMixed : Draw::kPositive;
   const ElementType type = x.m->u()[x.shape].type;
   const auto width = static_cast<size_t>(storage_bytes(type));
   const uint64_t base = hash_combine(hash_combine(mix64(seed), e), static_cast<uint64_t>(how));

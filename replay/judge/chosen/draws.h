@@ -12,6 +12,7 @@ enum class Draw : uint8_t {
   kMixed,     // floats of both signs, up to 1; integers from 0 to 7
   kPositive,  // floats from a half to 3/2; unsigned integers of all bits
   kNear,      // by turns at and about constants, on whose sides operations differ; then of many magnitudes
+  kInside,    // parameters as kMixed, all else as kPositive
 };
 
 // Constants that values are compared with, clamped to, and the like.

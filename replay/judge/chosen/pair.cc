@@ -467,7 +467,11 @@ InstId ByElements::Pair::lowest(const ExprStage& now, InstId by) {
         if (is == kNoExpr || was == kNoExpr) continue;
       }
       const Opcode op = wide_->op(o);
-      if (known(is) && op_info(op).cls != OpClass::Move && op != Opcode::Iota) continue;
+      const bool moves = op_info(op).cls == OpClass::Move || op == Opcode::Iota;
+      // As wide as all floats are here a conversion hands its operand on: it may have been handed another one, and a
+      // constant may be another one of those that there are.
+      const bool hands_on = op == Opcode::Convert || op == Opcode::Constant;
+      if (known(is) && !moves && (!hands_on || !is_enough(o, visits.at(o)))) continue;
       if (next.valid()) return by;  // two of them
       // Another meaning of the name is no fault: with its old value all else would have to be the same.
       if (!known(is) && !is_enough(is, was)) continue;
@@ -477,6 +481,15 @@ InstId ByElements::Pair::lowest(const ExprStage& now, InstId by) {
     by = next;
   }
   return by;
+}
+
+bool ByElements::Pair::is_enough(InstId now, const std::vector<const ExprTree*>& visits) {
+  std::vector<ExprTree> before = s_.by_name.at(std::string(wide_->inst_name(now)));
+  for (size_t k = 0; k < before.size() && k < visits.size(); ++k) before[k].shape = visits[k]->shape;
+  in_vain_ = 0;
+  ExpressionWalk w(s_.all, wide_, [this](ExprId e, InstId by, const Expr::View* o) { return met(e, by, o); });
+  w.force(now, std::move(before));
+  return outputs_same(w.run());
 }
 
 bool ByElements::Pair::is_enough(ExprId now, ExprId before) {

@@ -22,7 +22,7 @@ using ExprSet = std::unordered_set<ExprId>;
 bool element_by_element(const Expr& e);
 
 // Where it surely is another value, a few elements may be the same all the same: a literal, which may be no more than
-// rounding away, and a comparison, for two floats are seldom equal.
+// rounding away, a comparison, for two floats are seldom equal, and an extreme that begins with a number.
 bool hardly_told(const Expr& x);
 
 // As `[1,2]`, of an element's row-major index.
@@ -113,6 +113,7 @@ class ByElements::Pair : public WholeStage {
   void blame(const ExprStage& now, ElementsFinding f, ElementsStage* out);
   static void tell(ElementsFinding f, ElementsStage* out);
   InstId lowest(const ExprStage& now, InstId by);
+  bool is_enough(InstId now, const std::vector<const ExprTree*>& visits);  // that one, with its former values
   bool is_enough(ExprId now, ExprId before);  // with that value in its place, are all outputs what they were?
   ElementsStage judge_walked(ExprStage* now);
   ElementsStage judged(const ExprStage& now);
@@ -141,7 +142,9 @@ class ByElements::Pair : public WholeStage {
   // Tries of one pair of values, each further from the results.
   static constexpr int kLevels = 12;
   // Is it another value than the stage before has there, by what both are? `told`: who, and in words.
-  bool surely_differs(ExprId e, ExprId before, InstId by, ElementsFinding* told) const;
+  bool surely_differs(ExprId e, ExprId before, InstId by, ElementsFinding* told);
+  bool other_trips(const Expr& x, const Expr& y, InstId by, std::string* words);
+  bool begins_too_far(ExprId e, ExprId before, std::string* words);
   // Where the difference begins: an instruction of operands that the stage before has, whose value was another one.
   struct Beginning {
     InstId inst, inst_before;
@@ -153,7 +156,7 @@ class ByElements::Pair : public WholeStage {
   };
   std::vector<Beginning> beginnings(const ExprStage& now) const;
   // Of those as well that nothing of the stage before stands against.
-  std::vector<std::string> names_of_beginnings(const ExprStage& now) const;
+  std::vector<std::string> names_of_beginnings(const ExprStage& now);
   // One beginning, all else as it was: with its former value the stage is the one before, and that value was another
   // one in general. `evaluating`: what lies behind it may be compared at elements; by form alone otherwise.
   bool alone(const ExprStage& now, bool evaluating, ElementsFinding* told);
@@ -162,6 +165,7 @@ class ByElements::Pair : public WholeStage {
   bool differs_in_general(ExprId e, ExprId before, int depth, ElementsFinding* told);
   // As instructions: by one operand, of which that is told.
   bool differs_by_operand(const Beginning& b, ElementsFinding* told);
+  bool read_another_parameter(ExprId e, ExprId before, const ExprSet& cut, ElementsFinding* told);
   bool differs_at_elements(ExprId e, ExprId before, ElementsFinding* told);
   bool differs_dearly(ExprId e, ExprId before, int depth, ElementsFinding* told);
   bool unlike(ExprId a, ExprId b, int depth = 0) const;

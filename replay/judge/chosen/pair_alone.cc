@@ -111,7 +111,9 @@ bool tells_operand(const Expr& x, size_t operand) {
     case Opcode::TriangularSolve:  // of the other one it reads a triangle alone
       return operand == 1;
     case Opcode::CustomCall:
-      return called_target(x).starts_with("__cudnn$conv") || called_target(x).starts_with("__cublas$gemm") ||
+      // Of attention: queries, keys, values, of which masks and lengths leave some.
+      return (called_target(x) == "__cudnn$fmhaSoftmax" && operand < 3) ||
+             called_target(x).starts_with("__cudnn$conv") || called_target(x).starts_with("__cublas$gemm") ||
              called_target(x).starts_with("__cublas$lt$matmul");
     case Opcode::Reduce:
       return operand == 0 && x.operands.size() == 2;
@@ -267,8 +269,9 @@ std::vector<ByElements::Pair::Beginning> ByElements::Pair::beginnings(const Expr
   return out;
 }
 
-std::vector<std::string> ByElements::Pair::names_of_beginnings(const ExprStage& now) const {
-  std::vector<std::string> order, out;
+// What constants alone make comes last: that could have been told.
+std::vector<std::string> ByElements::Pair::names_of_beginnings(const ExprStage& now) {
+  std::vector<std::string> order, out, fixed;
   const VisitedRows is = visited_rows(now, &order);
   auto known = [&](ExprId e) { return s_.has(e) || s_.has(base_of(s_.all, e)); };
   for (const std::string& name : order) {
@@ -276,10 +279,14 @@ std::vector<std::string> ByElements::Pair::names_of_beginnings(const ExprStage& 
     if (!makes_its_value(*wide_, last.inst) || wide_->op(last.inst) == Opcode::Constant) continue;
     const std::vector<ExprId> operands = array_leaves(last.operands), values = array_leaves({last.value});
     if (std::all_of(operands.begin(), operands.end(), [&](ExprId e) { return known(e) || s_.is_fixed(e); }) &&
-        !std::all_of(values.begin(), values.end(), known))
-      out.push_back(name);
+        !std::all_of(values.begin(), values.end(), known)) {
+      const bool one_value = std::all_of(values.begin(), values.end(), [&](ExprId e) { return s_.is_fixed(e); });
+      (one_value ? fixed : out).push_back(name);
+    }
     if (out.size() == kMostNamed) break;
   }
+  out.insert(out.end(), fixed.begin(), fixed.end());
+  if (out.size() > kMostNamed) out.resize(kMostNamed);
   return out;
 }
 
@@ -475,13 +482,60 @@ bool ByElements::Pair::tells_apart(const Set& now, const Set& before, bool drawn
   return true;
 }
 
-// What is dear is drawn: it is another value wherever these are, positive or not.
+// Is it made of a parameter that the other one has no part of, and another value where that parameter is? Nothing else
+// is drawn anew, so that whatever else it is made of does not make up for it.
+bool ByElements::Pair::read_another_parameter(ExprId e, ExprId before, const Set& cut, ElementsFinding* told) {
+  bool all = false;
+  const std::vector<ExprId> of = reached({e}, {}, &all);
+  if (!all) return false;
+  const Set reads(of.begin(), of.end());
+  const std::vector<int64_t> at = sampled_indices(shape_of(before).dims, s_.options.samples, before);
+  ExprId drawn_anew = kNoExpr;
+  auto values = [&](Set* used) {
+    ChosenElements::Options o;
+    o.cut = [&](ExprId x) { return cut.contains(x) && !s_.is_fixed(x); };
+    o.most_elements = affordable();
+    o.stop = s_.options.stop;
+    o.devices = s_.all.devices().devices() > 1 ? &s_.all.devices() : nullptr;
+    ChosenElements elements(
+        s_.all.all(),
+        [&](ExprId x, std::span<const int64_t> indices, char* to) {
+          used->insert(x);
+          draw_elements(s_.all, x, indices, s_.options.seed + (x == drawn_anew), Draw::kPositive, nullptr, to);
+        },
+        o);
+    Sampled out;
+    if (!sample(elements, before, at, &out) || !out.sure || !all_finite(out)) out.values.clear();
+    return out;
+  };
+  Set used, again;
+  const Sampled first = values(&used);
+  std::vector<ExprId> leaves(used.begin(), used.end());
+  std::sort(leaves.begin(), leaves.end());
+  for (ExprId leaf : leaves) {
+    const Expr& x = s_.all[leaf];
+    if (first.values.empty() || x.kind != Expr::kParameter || reads.contains(leaf) || !is_float(shape_of(leaf).type))
+      continue;
+    drawn_anew = leaf;
+    const Sampled other = values(&again);
+    size_t where = 0;
+    if (other.values.empty() || alike(first, other, &where, s_.coarsest)) continue;
+    told->words = fmt::format("is not made of {}, as it was", name(leaf));
+    return true;
+  }
+  return false;
+}
+
+// What is dear is drawn: it is another value wherever these are, positive or not. Parameters have either sign.
 bool ByElements::Pair::differs_at_elements(ExprId e, ExprId before, ElementsFinding* told) {
   const Set cut = taken_apart({e, before}, true);
   if (large_constants(e, cut) != large_constants(before, cut) || other_top_k(e, before, cut)) return false;
+  if (read_another_parameter(e, before, cut, told)) return true;
   const Dims dims = shape_of(e).dims;
   const std::vector<int64_t> at = sampled_indices(dims, s_.options.samples, e);
-  for (const Draw how : {Draw::kMixed, Draw::kPositive}) {
+  bool differs = false;
+  for (const Draw how : {Draw::kMixed, Draw::kPositive, Draw::kInside}) {
+    if (how == Draw::kInside && differs) break;
     Set used[2];
     Sampled values[2];
     for (int side = 0; side < 2; ++side) {
@@ -497,7 +551,9 @@ bool ByElements::Pair::differs_at_elements(ExprId e, ExprId before, ElementsFind
       for (int side = 0; side < 2; ++side) finite[side].values.push_back(values[side].values[k]);
     }
     size_t where = 0;
-    if (alike(finite[0], finite[1], &where, s_.coarsest)) return false;
+    differs = !alike(finite[0], finite[1], &where, s_.coarsest);
+    if (!differs && how == Draw::kPositive) continue;
+    if (!differs) return false;
     const double is = finite[0].values[where], was = finite[1].values[where];
     where = places[where];
     if (!tells_apart(used[0], used[1], true)) return false;

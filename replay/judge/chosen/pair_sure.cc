@@ -1,6 +1,9 @@
 // What is another value for certain, whatever its elements: told without evaluating what may be too large for that.
 #include <algorithm>
+#include <cmath>
 
+#include "ir/literal.h"
+#include "passes/simplify/loops.h"
 #include "replay/judge/chosen/pair.h"
 #include "replay/judge/chosen/sums.h"
 
@@ -21,6 +24,11 @@ bool other_literal(const Expr& x, const Expr& y, std::string* words) {
     return false;
   *words = "is another literal than before";
   return true;
+}
+
+// Of which one element may hide all others.
+bool takes_one_of_them(Opcode op) {
+  return op == Opcode::Maximum || op == Opcode::Minimum || op == Opcode::And || op == Opcode::Or;
 }
 
 bool takes_extremes_or_sums(Opcode op) {
@@ -79,6 +87,100 @@ bool from_another_literal(const Expr& x, const Expr& y, std::string* words) {
   if (l.elided || r.elided || l.bytes == r.bytes || l.bytes.size() != r.bytes.size()) return false;
   *words = "begins with another number than before";
   return true;
+}
+
+// Drawn values are so small where constants count, and so many elements tell; how many of those fall short of them.
+constexpr double kSmall = 0x1p-20;
+constexpr size_t kEnoughShort = 4, kPartShort = 4;
+
+double number_of(const Literal& l, ElementType type) {
+  if (type == ElementType::Pred) return l.bytes[0] != 0;
+  return is_float(type) ? load_double(type, l.bytes.data()) : static_cast<double>(load_int(type, l.bytes.data()));
+}
+
+// The literal that a reduction of one array begins with.
+const Literal* begins_with(const Expr& x) {
+  if (x.m->op(x.inst) != Opcode::Reduce || x.m->operand_count(x.inst) != 2) return nullptr;
+  const InstId i = x.m->operand(x.inst, 1);
+  if (x.m->op(i) != Opcode::Constant || !x.m->shape(i).is_array()) return nullptr;
+  const Literal& l = x.m->literal(i);
+  return l.elided || l.bytes.empty() ? nullptr : &l;
+}
+
+// Are the terms of both the elements of one array, as many for each result?
+bool of_one_array(const Expressions& all, const Expr& x, const Expr& y) {
+  const Shape& in = x.m->shape(x.m->operand(x.inst, 0));
+  if (y.kind == Expr::kOperation) {
+    if (y.m->op(y.inst) != Opcode::Reduce) return false;
+    const Shape& were = y.m->shape(y.m->operand(y.inst, 0));
+    return x.operands[0] == y.operands[0] && in.dims == were.dims &&
+           x.m->attrs(x.inst).ints(Attr::dimensions) == y.m->attrs(y.inst).ints(Attr::dimensions);
+  }
+  if (y.kind != Expr::kSum || y.operands.size() != 1) return false;
+  int64_t terms = 1;
+  for (size_t k = y.sum->kept; k < y.view.sizes.size(); ++k) terms *= y.view.sizes[k];
+  const ExprId from = all[x.operands[0]].kind == Expr::kView ? all[x.operands[0]].operands[0] : x.operands[0];
+  return from == y.operands[0] && in.elements_count() == terms * x.m->shape(x.inst).elements_count();
+}
+
+// Is what that function of two gives made of no more than one of them?
+bool leaves_one_out(const Module& m, CompId c) {
+  const Computation& comp = m.comp(c);
+  if (comp.params.size() != 2) return false;
+  std::vector<InstId> work{comp.root};
+  std::unordered_set<InstId> seen(work.begin(), work.end());
+  while (!work.empty()) {
+    const InstId at = work.back();
+    work.pop_back();
+    for (InstId o : m.operands(at))
+      if (seen.insert(o).second) work.push_back(o);
+  }
+  return !seen.contains(comp.params[0]) || !seen.contains(comp.params[1]);
+}
+
+// The same terms, which were all taken together: of some of them nothing is left now.
+bool drops_terms(const Expressions& all, const Expr& x, const Expr& y, std::string* words) {
+  Opcode op;
+  if (x.kind != Expr::kOperation || x.m->op(x.inst) != Opcode::Reduce || x.m->operand_count(x.inst) != 2 ||
+      x.m->u()[x.shape].type == ElementType::Pred || !of_one_array(all, x, y) ||
+      x.m->shape(x.m->operand(x.inst, 0)).elements_count() < 2 * x.m->shape(x.inst).elements_count() ||
+      !leaves_one_out(*x.m, x.m->called(x.inst)[0]))
+    return false;
+  if (y.kind == Expr::kOperation &&
+      (y.m->op(y.inst) != Opcode::Reduce || !plain_operation(*y.m, y.m->called(y.inst)[0], &op)))
+    return false;
+  *words = "takes its terms together by a function that leaves one of two out";
+  return true;
+}
+
+// Has what is taken together some value of either sign, whatever it is made of?
+bool of_either_sign(const Expr& x) {
+  if (x.kind == Expr::kParameter || x.kind == Expr::kFormal) return true;
+  if (x.kind == Expr::kSum)
+    return x.sum->by == Opcode::Add && (x.operands.size() == 1 || x.operands[0] != x.operands[1]);
+  if (x.kind != Expr::kOperation) return false;
+  const Opcode op = x.m->op(x.inst);
+  return (op == Opcode::Dot || op == Opcode::Convolution) && x.operands[0] != x.operands[1];
+}
+
+// A loop's trips, where it counts them.
+std::optional<int64_t> trips_of(const Module& m, InstId loop) {
+  constexpr int64_t kMost = 1 << 16;
+  if (Trips t; trip_count(m, loop, &t)) return t.count;
+  const std::optional<int64_t> index = induction_index(m, loop);
+  return index ? counted_trips(m, loop, *index, kMost) : std::nullopt;
+}
+
+// The only loop whose condition ends in an instruction of that name.
+InstId loop_that_asks(const Module& m, std::string_view name) {
+  InstId out;
+  for (CompId c : m.computation_post_order())
+    for (InstId i : m.post_order(c)) {
+      if (m.op(i) != Opcode::While || m.inst_name(m.comp(m.attrs(i).comp(Attr::condition)).root) != name) continue;
+      if (out.valid()) return {};
+      out = i;
+    }
+  return out;
 }
 
 // A difference or a quotient the other way round.
@@ -141,7 +243,11 @@ bool other_operand(const Expr& x, const Expr& y, size_t* operand) {
 }  // namespace
 
 bool hardly_told(const Expr& x) {
-  return literal_of(x) || (x.kind == Expr::kOperation && x.m->op(x.inst) == Opcode::Compare);
+  if (literal_of(x)) return true;
+  const Opcode op = x.kind == Expr::kOperation ? x.m->op(x.inst) : Opcode::Tuple;
+  Opcode by;
+  return op == Opcode::Compare || (op == Opcode::Reduce && begins_with(x) &&
+                                   plain_operation(*x.m, x.m->called(x.inst)[0], &by) && takes_one_of_them(by));
 }
 
 bool other_elements(const Expressions& all, ExprId a, ExprId b) {
@@ -149,12 +255,91 @@ bool other_elements(const Expressions& all, ExprId a, ExprId b) {
   return a != b && array(a) == array(b);
 }
 
-bool ByElements::Pair::surely_differs(ExprId e, ExprId before, InstId by, ElementsFinding* told) const {
+// The same comparison in another direction, at the end of a loop's condition: the loop goes round another number of
+// times, all else being the same.
+bool ByElements::Pair::other_trips(const Expr& x, const Expr& y, InstId by, std::string* words) {
+  for (const Expr* e : {&x, &y})
+    if (e->kind != Expr::kOperation || e->m->op(e->inst) != Opcode::Compare) return false;
+  if (x.operands != y.operands || x.m->attrs(x.inst).text(Attr::direction) == y.m->attrs(y.inst).text(Attr::direction))
+    return false;
+  const Module& before = *s_.before.wide;
+  const InstId loop = loop_that_asks(*wide_, wide_->inst_name(by)),
+               loop_before = loop_that_asks(before, wide_->inst_name(by));
+  if (!loop.valid() || !loop_before.valid()) return false;
+  const std::optional<int64_t> now = trips_of(*wide_, loop), was = trips_of(before, loop_before);
+  if (!now || !was || *now == *was) return false;
+  *words = fmt::format("lets {} go round {} times instead of {}", wide_->inst_name(loop), *now, *was);
+  return true;
+}
+
+// An extreme that begins with what some of its terms fall short of, and began with less: sums of thousands are seldom
+// so small, whatever is drawn, but nothing keeps them from it.
+bool ByElements::Pair::begins_too_far(ExprId e, ExprId before, std::string* words) {
+  const Expr &x = s_.all[e], &y = s_.all[before];
+  if (x.kind != Expr::kOperation) return false;
+  const Literal *l = begins_with(x), *r = begins_with(y);
+  Opcode now, was;
+  if (!l || !r || !plain_operation(*x.m, x.m->called(x.inst)[0], &now) ||
+      !plain_operation(*y.m, y.m->called(y.inst)[0], &was) || now != was || !takes_one_of_them(now) ||
+      !of_one_array(s_.all, x, y))
+    return false;
+  const ElementType type = x.m->shape(x.inst).type;
+  if (is_complex(type) || x.m->u()[l->shape].type != type || y.m->u()[r->shape].type != type) return false;
+  const bool extreme = now == Opcode::Maximum || now == Opcode::Minimum;
+  if (!extreme && type != ElementType::Pred) return false;
+  const double up = now == Opcode::Maximum || now == Opcode::Or ? 1 : -1;
+  const double from = up * number_of(*l, type);
+  if (!(from > up * number_of(*r, type))) return false;
+  // What is made of it may begin with that, too.
+  if (const auto readers = s_.readers.find(before); readers != s_.readers.end())
+    for (ExprId reader : readers->second) {
+      const Expr& o = s_.all[reader];
+      if (o.kind == Expr::kOperation && (o.m->op(o.inst) == now || o.m->op(o.inst) == Opcode::Clamp)) return false;
+    }
+  const ExprId terms = x.operands[0];
+  if (s_.is_fixed(terms)) return false;
+  const ExprSet cut = taken_apart({terms}, true);
+  const std::vector<int64_t> at = sampled_indices(shape_of(terms).dims, s_.options.samples, terms);
+  for (const Draw how : {Draw::kMixed, Draw::kPositive}) {
+    bool free = true;
+    ChosenElements::Options o;
+    o.cut = [&](ExprId c) { return cut.contains(c) && !s_.is_fixed(c); };
+    o.most_elements = affordable();
+    o.stop = s_.options.stop;
+    o.devices = s_.all.devices().devices() > 1 ? &s_.all.devices() : nullptr;
+    ChosenElements elements(
+        s_.all.all(),
+        [&](ExprId leaf, std::span<const int64_t> indices, char* to) {
+          const ElementType t = shape_of(leaf).type;
+          free = free && (s_.all[leaf].kind == Expr::kParameter || is_float(t)) &&
+                 (how == Draw::kPositive || of_either_sign(s_.all[leaf]));
+          draw_elements(s_.all, leaf, indices, s_.options.seed, how, nullptr, to);
+          const auto width = static_cast<size_t>(storage_bytes(t));
+          for (size_t k = 0; is_float(t) && k < indices.size(); ++k)
+            store_double(t, to + k * width, load_double(t, to + k * width) * kSmall);
+        },
+        o);
+    Sampled values;
+    if (!sample(elements, terms, at, &values) || !values.sure) return false;
+    size_t finite = 0, shorter = 0;
+    for (double v : values.values)
+      if (std::isfinite(v)) ++finite, shorter += up * v < from;
+    if (!free || finite < kEnoughShort || (how == Draw::kPositive && shorter < finite) || shorter * kPartShort < finite)
+      continue;
+    *words = "begins with another number than before, which its terms need not reach";
+    return true;
+  }
+  return false;
+}
+
+bool ByElements::Pair::surely_differs(ExprId e, ExprId before, InstId by, ElementsFinding* told) {
   const Expr &x = s_.all[e], &y = s_.all[before];
   told->before = told->after = wide_->inst_name(by);
   if (other_reduction(s_.all, x, y, &told->words) || other_reduction(s_.all, y, x, &told->words)) return true;
   if (other_literal(x, y, &told->words) || other_reducer(x, y, &told->words) || turned_round(x, y, &told->words) ||
-      sides_turned_round(x, y, &told->words) || other_direction(x, y, &told->words))
+      sides_turned_round(x, y, &told->words) || other_direction(x, y, &told->words) ||
+      drops_terms(s_.all, x, y, &told->words) || other_trips(x, y, by, &told->words) ||
+      begins_too_far(e, before, &told->words))
     return true;
   if (x.kind == Expr::kOperation && from_another_literal(x, y, &told->words)) {
     const auto input = s_.by_name.find(std::string(y.m->inst_name(y.m->operand(y.inst, 0))));
