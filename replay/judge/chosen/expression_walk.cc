@@ -171,6 +171,17 @@ std::optional<uint64_t> solver_key(const Module& m, InstId i) {
                       hash_bytes(word(c, "transpose_a", "NO_TRANSPOSE")));
 }
 
+// The operand that is the result whatever the others are: starts of slices are clamped to where these fit, so that a
+// slice of all, and an update of all, begin at 0.
+std::optional<size_t> handed_operand(const Module& m, InstId i) {
+  const auto fits = [&](size_t k) {
+    return m.u().compatible(m.shape_id(m.operand(i, k)), m.shape_id(i)) ? std::optional(k) : std::nullopt;
+  };
+  if (m.op(i) == Opcode::DynamicSlice) return fits(0);
+  if (m.op(i) == Opcode::DynamicUpdateSlice) return fits(1);
+  return {};
+}
+
 }  // namespace
 
 ExprTree ExpressionWalk::operation(InstId i, const std::vector<ExprTree>& operands, uint64_t salt) {
@@ -180,6 +191,16 @@ ExprTree ExpressionWalk::operation(InstId i, const std::vector<ExprTree>& operan
   if ((kind == OpClass::Collective || number) && op != Opcode::RaggedAllToAll) return message(i, operands);
   if (kind == OpClass::Io || m_.shape(i).is_dynamic())
     fail(FailureKind::kUnsupported, "{}: {} cannot be compared at chosen elements", m_.inst_name(i), op_text(m_.op(i)));
+  if (const std::optional<size_t> k = handed_operand(m_, i)) {
+    ExprTree t = operands[*k];
+    t.shape = m_.shape_id(i);
+    return t;
+  }
+  if (op == Opcode::Select && operands[1].id != kNoExpr && operands[1].id == operands[2].id) {
+    ExprTree t = operands[1];
+    t.shape = m_.shape_id(i);
+    return t;
+  }
   const bool one = m_.shape(i).is_array() && operands.size() >= 1 && operands[0].id != kNoExpr;
   if (one && kind == OpClass::Move)
     if (ExprId v = all_.moved(m_, i, operands[0].id); v != kNoExpr) {
@@ -245,8 +266,20 @@ std::optional<SumForm> ExpressionWalk::sum_form(InstId i, const std::vector<Expr
 }
 
 ExprId ExpressionWalk::sum(InstId i, const SumForm& f) {
-  const ExprId of = f.expr.kind == Expr::kView ? f.expr.operands[0] : add(f.key, f.expr, i, &f.order);
+  // What has the instruction's name is the negative, not what that is of.
+  Met met = f.negated ? std::exchange(met_, nullptr) : met_;
+  ExprId of = f.expr.kind == Expr::kView ? f.expr.operands[0] : add(f.key, f.expr, i, &f.order);
+  met_ = std::move(met);
+  if (f.negated) of = negative(i, of, f.order);
   return all_.same(ordered(all_, of, f.order, m_.shape(i).is_tuple() ? m_.shape(i).elements[0] : m_.shape_id(i)));
+}
+
+ExprId ExpressionWalk::negative(InstId i, ExprId of, const Expr::View& order) {
+  Expr e;
+  e.shape = all_[of].shape, e.operands = {of};
+  e.inst = all_.made(m_.universe(), Opcode::Negate, e.shape, {e.shape}, AttrSet(), &e.m);
+  const uint64_t key = Canonical(*e.m).elementwise(e.inst, {of}, m_.u()[e.shape].elements_count());
+  return add(key, std::move(e), i, &order);
 }
 
 bool ExpressionWalk::by_elements(InstId i, const std::vector<uint64_t>& numbers, int64_t count, uint64_t* key) {
