@@ -56,7 +56,7 @@ ENTRY e {{
   zero.1 = s32[] constant(0)
   zero = f32[] constant(0)
   zeros = f32[65536,1024]{{1,0}} broadcast(zero), dimensions={{}}
-{operand}  scattered = f32[65536,1024]{{1,0}} scatter({of}, places, added), update_window_dims={{}}, inserted_window_dims={{0,1}}, scatter_dims_to_operand_dims={{0,1}}, index_vector_dim=1, to_apply=add
+{operand}  scattered = f32[65536,1024]{{1,0}} scatter({of}, scatter_dims_to_operand_dims={{0,1}}, to_apply=add
   e = f32[65536,1024]{{1,0}} exponential(x)
 {sums}  ds = f32[65536,1024]{{1,0}} broadcast(d), dimensions={{}}
 {masked}  logs = f32[65536]{{0}} tanh(r)
@@ -73,11 +73,12 @@ ENTRY e {{
 def simple(tmp):
     before = SIMPLE.format(
         update="  put = f32[1,65536,1024]{2,1,0} dynamic-update-slice(all, row, i, nil, nil)\n",
-        operand="  chosen = f32[65536,1024]{1,0} select(kept, zeros, zeros)\n", of="chosen",
+        operand="  chosen = f32[65536,1024]{1,0} select(kept, zeros, zeros)\n", of="chosen, places, added), update_window_dims={}, inserted_window_dims={0,1}, index_vector_dim=1",
         sums="  neg = f32[65536,1024]{1,0} negate(e)\n  r = f32[65536]{0} reduce(neg, zero), dimensions={1}, to_apply=add\n",
         masked="  ones = f32[65536,1024]{1,0} convert(kept)\n  m = f32[65536,1024]{1,0} multiply(ds, ones)\n")
     after = SIMPLE.format(
-        update="  put = f32[1,65536,1024]{2,1,0} reshape(row)\n", operand="", of="zeros",
+        update="  put = f32[1,65536,1024]{2,1,0} reshape(row)\n", operand="  rows = s32[1024,3072,2]{2,1,0} reshape(places)\n  windows = f32[1024,3072,1,1]{3,2,1,0} reshape(added)\n",
+        of="zeros, rows, windows), update_window_dims={2,3}, inserted_window_dims={}, index_vector_dim=2",
         sums="  r.1 = f32[65536]{0} reduce(e, zero), dimensions={1}, to_apply=add\n  r = f32[65536]{0} negate(r.1)\n",
         masked="  m = f32[65536,1024]{1,0} select(kept, ds, zeros)\n")
     told(tmp, before, after, (
@@ -85,7 +86,8 @@ def simple(tmp):
         ("reduce(e, zero), dimensions={1}", "reduce(x, zero), dimensions={1}", ("r", "r.1")),
         ("select(kept, ds, zeros)", "select(kept, zeros, ds)", ("m",)),
         ("put = f32[1,65536,1024]{2,1,0} reshape(row)", "put = f32[1,65536,1024]{2,1,0} negate(row)", None),
-        ("scatter(zeros, places, added)", "scatter(ds, places, added)", None)))
+        ("scatter_dims_to_operand_dims={0,1}", "scatter_dims_to_operand_dims={1,0}", None),
+        ("scatter(zeros, rows", "scatter(ds, rows", None)))
 
 HEADER = "HloModule m, replica_count=1, num_partitions=8\n\n"
 GREATER = """greater {

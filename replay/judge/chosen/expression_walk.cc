@@ -171,6 +171,29 @@ std::optional<uint64_t> solver_key(const Module& m, InstId i) {
                       hash_bytes(word(c, "transpose_a", "NO_TRANSPOSE")));
 }
 
+// A scatter of one array by what lands where: windows of one element in a dimension are written as such, or the
+// dimension is left out; and how many dimensions the updates lie in does not count (xla/service/scatter_simplifier.cc).
+// None where windows do not lie behind one another, each index in one piece.
+std::optional<uint64_t> scatter_key(const Module& m, InstId i) {
+  if (m.op(i) != Opcode::Scatter || m.operand_count(i) != 3) return {};
+  const AttrSet& a = m.attrs(i);
+  const Shape &in = m.shape(i), &index = m.shape(m.operand(i, 1)), &update = m.shape(m.operand(i, 2));
+  const Dims &window = a.ints(Attr::update_window_dims), &inserted = a.ints(Attr::inserted_window_dims);
+  const auto first = update.rank() - static_cast<int64_t>(window.size());
+  if (!a.ints(Attr::input_batching_dims).empty() || a.integer(Attr::index_vector_dim) < index.rank() - 1) return {};
+  for (size_t k = 0; k < window.size(); ++k)
+    if (window[k] != first + static_cast<int64_t>(k)) return {};
+  uint64_t key = hash_combine(0x5CA7, static_cast<uint64_t>(update.elements_count()));
+  for (int64_t d = 0, next = first; d < in.rank(); ++d) {
+    const bool left_out = std::find(inserted.begin(), inserted.end(), d) != inserted.end();
+    const int64_t size = left_out ? 1 : update.dims[static_cast<size_t>(next++)];
+    key = hash_combine(hash_combine(key, static_cast<uint64_t>(in.dims[static_cast<size_t>(d)])),
+                       static_cast<uint64_t>(size));
+  }
+  for (int64_t d : a.ints(Attr::scatter_dims_to_operand_dims)) key = hash_combine(key, static_cast<uint64_t>(d));
+  return hash_combine(hash_combine(key, static_cast<uint64_t>(in.type)), static_cast<uint64_t>(index.type));
+}
+
 // The operand that is the result whatever the others are: starts of slices are clamped to where these fit, so that a
 // slice of all, and an update of all, begin at 0.
 std::optional<size_t> handed_operand(const Module& m, InstId i) {
@@ -231,7 +254,10 @@ ExprTree ExpressionWalk::operation(InstId i, const std::vector<ExprTree>& operan
   }
   uint64_t key = 0;
   const std::optional<uint64_t> solver = solver_key(m_, i);
-  if (!arrays || !by_elements(i, numbers, m_.shape(i).elements_count(), &key)) {
+  if (const std::optional<uint64_t> scatter = arrays ? scatter_key(m_, i) : std::nullopt) {
+    key = hash_combine(*scatter, canonical_.computation(m_.called(i)[0]));
+    for (uint64_t n : numbers) key = hash_combine(key, n);
+  } else if (!arrays || !by_elements(i, numbers, m_.shape(i).elements_count(), &key)) {
     numbers.clear();
     for (const ExprTree& t : operands) numbers.push_back(hash(t));
     // A library's scratch is no value: what a call gives besides does not count, its own arrays do, below.
