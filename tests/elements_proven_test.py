@@ -78,7 +78,7 @@ def simple(tmp):
         masked="  ones = f32[65536,1024]{1,0} convert(kept)\n  m = f32[65536,1024]{1,0} multiply(ds, ones)\n")
     after = SIMPLE.format(
         update="  put = f32[1,65536,1024]{2,1,0} reshape(row)\n", operand="  rows = s32[1024,3072,2]{2,1,0} reshape(places)\n  windows = f32[1024,3072,1,1]{3,2,1,0} reshape(added)\n",
-        of="zeros, rows, windows), update_window_dims={2,3}, inserted_window_dims={}, index_vector_dim=2",
+        of="zeros, rows, windows), update_window_dims={3,2}, inserted_window_dims={}, index_vector_dim=2",
         sums="  r.1 = f32[65536]{0} reduce(e, zero), dimensions={1}, to_apply=add\n  r = f32[65536]{0} negate(r.1)\n",
         masked="  m = f32[65536,1024]{1,0} select(kept, ds, zeros)\n")
     told(tmp, before, after, (

@@ -179,14 +179,22 @@ std::optional<uint64_t> scatter_key(const Module& m, InstId i) {
   const AttrSet& a = m.attrs(i);
   const Shape &in = m.shape(i), &index = m.shape(m.operand(i, 1)), &update = m.shape(m.operand(i, 2));
   const Dims &window = a.ints(Attr::update_window_dims), &inserted = a.ints(Attr::inserted_window_dims);
-  const auto first = update.rank() - static_cast<int64_t>(window.size());
   if (!a.ints(Attr::input_batching_dims).empty() || a.integer(Attr::index_vector_dim) < index.rank() - 1) return {};
-  for (size_t k = 0; k < window.size(); ++k)
-    if (window[k] != first + static_cast<int64_t>(k)) return {};
+  if (static_cast<int64_t>(window.size() + inserted.size()) != in.rank()) return {};
+  int64_t last = -1;
+  for (int64_t d = 0; d < update.rank(); ++d)
+    if (update.dims[static_cast<size_t>(d)] != 1 && std::find(window.begin(), window.end(), d) == window.end())
+      last = d;
+  for (int64_t d : window) {
+    if (update.dims[static_cast<size_t>(d)] == 1) continue;
+    if (d < last) return {};
+    last = d;
+  }
   uint64_t key = hash_combine(0x5CA7, static_cast<uint64_t>(update.elements_count()));
-  for (int64_t d = 0, next = first; d < in.rank(); ++d) {
+  size_t next = 0;
+  for (int64_t d = 0; d < in.rank(); ++d) {
     const bool left_out = std::find(inserted.begin(), inserted.end(), d) != inserted.end();
-    const int64_t size = left_out ? 1 : update.dims[static_cast<size_t>(next++)];
+    const int64_t size = left_out ? 1 : update.dims[static_cast<size_t>(window[next++])];
     key = hash_combine(hash_combine(key, static_cast<uint64_t>(in.dims[static_cast<size_t>(d)])),
                        static_cast<uint64_t>(size));
   }
