@@ -171,6 +171,48 @@ std::optional<uint64_t> solver_key(const Module& m, InstId i) {
                       hash_bytes(word(c, "transpose_a", "NO_TRANSPOSE")));
 }
 
+// A scatter of one array by what lands where: windows of one element in a dimension are written as such, or the
+// dimension is left out; and how many dimensions the updates lie in does not count (xla/service/scatter_simplifier.cc).
+// None where windows do not lie behind one another, each index in one piece.
+std::optional<uint64_t> scatter_key(const Module& m, InstId i) {
+  if (m.op(i) != Opcode::Scatter || m.operand_count(i) != 3) return {};
+  const AttrSet& a = m.attrs(i);
+  const Shape &in = m.shape(i), &index = m.shape(m.operand(i, 1)), &update = m.shape(m.operand(i, 2));
+  const Dims &window = a.ints(Attr::update_window_dims), &inserted = a.ints(Attr::inserted_window_dims);
+  if (!a.ints(Attr::input_batching_dims).empty() || a.integer(Attr::index_vector_dim) < index.rank() - 1) return {};
+  if (static_cast<int64_t>(window.size() + inserted.size()) != in.rank()) return {};
+  int64_t last = -1;
+  for (int64_t d = 0; d < update.rank(); ++d)
+    if (update.dims[static_cast<size_t>(d)] != 1 && std::find(window.begin(), window.end(), d) == window.end())
+      last = d;
+  for (int64_t d : window) {
+    if (update.dims[static_cast<size_t>(d)] == 1) continue;
+    if (d < last) return {};
+    last = d;
+  }
+  uint64_t key = hash_combine(0x5CA7, static_cast<uint64_t>(update.elements_count()));
+  size_t next = 0;
+  for (int64_t d = 0; d < in.rank(); ++d) {
+    const bool left_out = std::find(inserted.begin(), inserted.end(), d) != inserted.end();
+    const int64_t size = left_out ? 1 : update.dims[static_cast<size_t>(window[next++])];
+    key = hash_combine(hash_combine(key, static_cast<uint64_t>(in.dims[static_cast<size_t>(d)])),
+                       static_cast<uint64_t>(size));
+  }
+  for (int64_t d : a.ints(Attr::scatter_dims_to_operand_dims)) key = hash_combine(key, static_cast<uint64_t>(d));
+  return hash_combine(hash_combine(key, static_cast<uint64_t>(in.type)), static_cast<uint64_t>(index.type));
+}
+
+// The operand that is the result whatever the others are: starts of slices are clamped to where these fit, so that a
+// slice of all, and an update of all, begin at 0.
+std::optional<size_t> handed_operand(const Module& m, InstId i) {
+  const auto fits = [&](size_t k) {
+    return m.u().compatible(m.shape_id(m.operand(i, k)), m.shape_id(i)) ? std::optional(k) : std::nullopt;
+  };
+  if (m.op(i) == Opcode::DynamicSlice) return fits(0);
+  if (m.op(i) == Opcode::DynamicUpdateSlice) return fits(1);
+  return {};
+}
+
 }  // namespace
 
 ExprTree ExpressionWalk::operation(InstId i, const std::vector<ExprTree>& operands, uint64_t salt) {
@@ -180,6 +222,16 @@ ExprTree ExpressionWalk::operation(InstId i, const std::vector<ExprTree>& operan
   if ((kind == OpClass::Collective || number) && op != Opcode::RaggedAllToAll) return message(i, operands);
   if (kind == OpClass::Io || m_.shape(i).is_dynamic())
     fail(FailureKind::kUnsupported, "{}: {} cannot be compared at chosen elements", m_.inst_name(i), op_text(m_.op(i)));
+  if (const std::optional<size_t> k = handed_operand(m_, i)) {
+    ExprTree t = operands[*k];
+    t.shape = m_.shape_id(i);
+    return t;
+  }
+  if (op == Opcode::Select && operands[1].id != kNoExpr && operands[1].id == operands[2].id) {
+    ExprTree t = operands[1];
+    t.shape = m_.shape_id(i);
+    return t;
+  }
   const bool one = m_.shape(i).is_array() && operands.size() >= 1 && operands[0].id != kNoExpr;
   if (one && kind == OpClass::Move)
     if (ExprId v = all_.moved(m_, i, operands[0].id); v != kNoExpr) {
@@ -210,7 +262,10 @@ ExprTree ExpressionWalk::operation(InstId i, const std::vector<ExprTree>& operan
   }
   uint64_t key = 0;
   const std::optional<uint64_t> solver = solver_key(m_, i);
-  if (!arrays || !by_elements(i, numbers, m_.shape(i).elements_count(), &key)) {
+  if (const std::optional<uint64_t> scatter = arrays ? scatter_key(m_, i) : std::nullopt) {
+    key = hash_combine(*scatter, canonical_.computation(m_.called(i)[0]));
+    for (uint64_t n : numbers) key = hash_combine(key, n);
+  } else if (!arrays || !by_elements(i, numbers, m_.shape(i).elements_count(), &key)) {
     numbers.clear();
     for (const ExprTree& t : operands) numbers.push_back(hash(t));
     // A library's scratch is no value: what a call gives besides does not count, its own arrays do, below.
@@ -245,8 +300,20 @@ std::optional<SumForm> ExpressionWalk::sum_form(InstId i, const std::vector<Expr
 }
 
 ExprId ExpressionWalk::sum(InstId i, const SumForm& f) {
-  const ExprId of = f.expr.kind == Expr::kView ? f.expr.operands[0] : add(f.key, f.expr, i, &f.order);
+  // What has the instruction's name is the negative, not what that is of.
+  Met met = f.negated ? std::exchange(met_, nullptr) : met_;
+  ExprId of = f.expr.kind == Expr::kView ? f.expr.operands[0] : add(f.key, f.expr, i, &f.order);
+  met_ = std::move(met);
+  if (f.negated) of = negative(i, of, f.order);
   return all_.same(ordered(all_, of, f.order, m_.shape(i).is_tuple() ? m_.shape(i).elements[0] : m_.shape_id(i)));
+}
+
+ExprId ExpressionWalk::negative(InstId i, ExprId of, const Expr::View& order) {
+  Expr e;
+  e.shape = all_[of].shape, e.operands = {of};
+  e.inst = all_.made(m_.universe(), Opcode::Negate, e.shape, {e.shape}, AttrSet(), &e.m);
+  const uint64_t key = Canonical(*e.m).elementwise(e.inst, {of}, m_.u()[e.shape].elements_count());
+  return add(key, std::move(e), i, &order);
 }
 
 bool ExpressionWalk::by_elements(InstId i, const std::vector<uint64_t>& numbers, int64_t count, uint64_t* key) {

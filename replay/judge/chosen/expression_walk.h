@@ -81,6 +81,7 @@ class ExpressionWalk {
   ExprTree operation(InstId i, const std::vector<ExprTree>& operands, uint64_t salt = 0);
   std::optional<SumForm> sum_form(InstId i, const std::vector<ExprTree>& operands) const;
   ExprId sum(InstId i, const SumForm& f);
+  ExprId negative(InstId i, ExprId of, const Expr::View& order);
   ExprId elementwise(InstId i, const ElementwiseForm& f);
   ExprId turned(InstId i, const TurnedForm& f);
   // By the operands' elements alone, `count` of them; false where what it computes is not told by these.

@@ -1,6 +1,8 @@
 #include "replay/judge/chosen/messages.h"
 
 #include <algorithm>
+#include <functional>
+#include <numeric>
 #include <utility>
 
 #include "ir/base/hash.h"
@@ -127,6 +129,53 @@ uint64_t DeviceMessage::key() const {
   add(source), add(numbers), add(operand);
   for (const Dims& s : starts) add(s);
   return h;
+}
+
+namespace {
+
+int64_t count_of(const Dims& dims) {
+  return std::accumulate(dims.begin(), dims.end(), int64_t{1}, std::multiplies<int64_t>());
+}
+
+// Is the element of a part that lies at `place` of its own in the order of `dims` always number `first` + Σ index ·
+// `steps` of the whole array? Both numbers are sums over indices: those of both ways to count are digits of one number
+// where each step divides the next, and the sums are one where they are so at the first element, one step further along
+// each, and at the last one.
+bool lies_by(const DeviceMessage& part, int64_t device, const Dims& dims, const Dims& steps, int64_t first) {
+  const int64_t local = count_of(part.to);
+  if (!local || count_of(dims) != local) return false;
+  const Dims own = row_major_strides(dims);
+  std::vector<int64_t> at = row_major_strides(part.to);
+  at.insert(at.end(), own.begin(), own.end());
+  std::sort(at.begin(), at.end());
+  for (size_t k = 1; k < at.size(); ++k)
+    if (at[k] % at[k - 1]) return false;
+  std::erase_if(at, [&](int64_t s) { return s >= local; });
+  at.push_back(0), at.push_back(local - 1);
+  return std::all_of(at.begin(), at.end(), [&](int64_t s) {
+    int64_t there = first;
+    for (size_t d = 0; d < dims.size(); ++d) there += s / own[d] % dims[d] * steps[d];
+    return part.element(device, s).element == there;
+  });
+}
+
+}  // namespace
+
+bool gathers_whole(const DeviceMessage& gather, const DeviceMessage& part, int64_t elements) {
+  if (gather.kind != DeviceMessage::kGather || part.kind != DeviceMessage::kPart || count_of(gather.to) != elements ||
+      count_of(part.from) != elements)
+    return false;
+  const Dims to = row_major_strides(gather.to);
+  for (const DeviceDims& g : gather.groups)
+    for (size_t k = 0; k < g.size(); ++k)
+      if (!lies_by(part, g[k], gather.from, to, static_cast<int64_t>(k) * gather.from[gather.dim] * to[gather.dim]))
+        return false;
+  return true;
+}
+
+bool is_box(const DeviceMessage& part, int64_t device, const Dims& local, const Dims& whole) {
+  return part.kind == DeviceMessage::kPart && count_of(part.from) == count_of(whole) && local.size() == whole.size() &&
+         lies_by(part, device, local, row_major_strides(whole), part.element(device, 0).element);
 }
 
 bool is_own(const DeviceMessage& x) {

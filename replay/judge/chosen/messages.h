@@ -60,6 +60,12 @@ Message scattered(const DeviceMessage& reduced);
 // parameters. Nothing where no sharding says it, and where replicas are more than one.
 std::optional<ShardTiling> parameter_tiling(const Module& m, InstId parameter, uint32_t leaf);
 
+// Do devices that each have that part of one array, which is the same on all of them, gather all of it, in its order?
+bool gathers_whole(const DeviceMessage& gather, const DeviceMessage& part, int64_t elements);
+
+// Is that part one box of the whole array, both of these dimensions?
+bool is_box(const DeviceMessage& part, int64_t device, const Dims& local, const Dims& whole);
+
 // Is that message each device's own operand?
 bool is_own(const DeviceMessage& message);
 

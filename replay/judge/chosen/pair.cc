@@ -184,6 +184,9 @@ ExprId ByElements::Pair::met(ExprId e, InstId by, const Expr::View* order) {
   for (ExprId c : near(e, by, leaves))
     if (with.size() < kMostTried && std::find(with.begin(), with.end(), c) == with.end()) with.push_back(c);
   if (with.empty()) return why_[e] = "nothing of the stage before is like it", e;
+  if (ExprId part = proven_part(e, with); part != kNoExpr) return found_same(e, part);
+  for (size_t k = 0; divided_ && k < std::min(with.size(), kMostTurned); ++k)
+    if (scatter_of_parts(e, with[k])) return seen_same(e, with[k], by);
   ExprId same = kNoExpr;
   unsure_.clear();
   // What devices take together is what no single one of them has.

@@ -180,6 +180,11 @@ class ByElements::Pair : public WholeStage {
                                   ChosenElements& elements) const;
   std::vector<int64_t> on_devices(ExprId e, std::span<const ExprId> with, std::vector<int64_t> at) const;
   bool reads_all(ExprId e, std::span<const int64_t> at, const ExprSet& cut, const ExprSet& own);
+  ExprId like_part(ExprId part, ExprId whole, ShapeId shape);
+  bool operation_of_parts(ExprId e, ExprId part);
+  ExprId proven_part(ExprId e, const std::vector<ExprId>& with);
+  bool scatter_of_parts(ExprId e, ExprId part);
+  bool lowered(ExprId is, ExprId was, const Expr& scatter, const std::vector<Dims>& starts);
   // Of sums too long to be made: are their terms the same?
   bool same_terms(ExprId e, ExprId with);
   const Shape& shape_of(ExprId e) const { return wide_->u()[s_.all[e].shape]; }
@@ -214,6 +219,7 @@ class ByElements::Pair : public WholeStage {
   // False where it is over budget: the evaluation is of no more use then.
   bool sample(ChosenElements& elements, ExprId e, std::span<const int64_t> at, Sampled* out);
   static bool tells(const Sampled& a, const Sampled& b);
+  bool told_by_draws(ExprId a, ExprId b, std::span<const int64_t> at, const ExprSet& cut, int64_t cost, bool* over);
   static bool any_finite(const Sampled& s);
   static bool all_finite(const Sampled& s);
   bool alike(const Sampled& a, const Sampled& b, size_t* where, double rounding = 0) const;

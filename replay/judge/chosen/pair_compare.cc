@@ -34,6 +34,8 @@ constexpr int kLevelsOfJoined = 3;
 constexpr size_t kMostTies = 200;
 // Draws in which each leaf has a magnitude of its own, where a constant may make one small.
 constexpr int64_t kScaledTurns = 2;
+// Elements of one draw from which on there are few of them.
+constexpr int64_t kDear = 1 << 17;
 // Draws more, at most, where a mask was seen on one side alone.
 constexpr int64_t kMaskTurns = 24;
 // Elements of either side of a mask: what is seldom seen is told apart seldom, too.
@@ -185,7 +187,12 @@ Set ByElements::Pair::untied(const Set& cut, const Set& used) const {
     if (x.kind == Expr::kParameter || x.kind == Expr::kFormal || x.kind == Expr::kLoop || x.operands.empty()) continue;
     std::deque<ExprId> work(x.operands.begin(), x.operands.end());
     Set seen(x.operands.begin(), x.operands.end());
-    bool tied = false;
+    // So are several results of one operation: values and where they were, of a sort.
+    bool tied = x.kind == Expr::kOperation && std::any_of(used.begin(), used.end(), [&](ExprId other) {
+                  const Expr& y = s_.all[other];
+                  return other != leaf && y.kind == Expr::kOperation && y.m == x.m && y.inst == x.inst &&
+                         y.operands == x.operands;
+                });
     while (!work.empty() && !tied && seen.size() < kMostTies) {
       const ExprId o = work.front();
       work.pop_front();
@@ -323,9 +330,12 @@ bool ByElements::Pair::alike_near(ExprId a, ExprId b, std::span<const int64_t> a
   const int64_t scaled = near.reals.empty() ? 0 : kScaledTurns;
   // What is dear is drawn once about constants, and once with large scalars.
   const int64_t turns = std::max({near.turns() + scaled, few, int64_t{more_}});
+  bool dear = more_;
   for (; near.turn < turns; ++near.turn) {
-    if (more_ && near.turn && near.turn != near.turns()) continue;
+    if (dear && near.turn && near.turn != near.turns()) continue;
+    const int64_t before = s_.spent;
     if (!alike_drawn(a, b, at, cut, Draw::kNear, near, over, masks)) return false;
+    dear = dear || s_.spent - before > kDear;
   }
   return true;
 }
@@ -364,7 +374,8 @@ bool ByElements::Pair::Masks::both() const {
 bool ByElements::Pair::alike_masked(ExprId a, ExprId b, std::span<const int64_t> at, const Set& cut, bool* over,
                                     Masks* masks) {
   DrawnNear turns;
-  for (turns.turn = 1; turns.turn <= kMaskTurns && !masks->both(); ++turns.turn) {
+  const int64_t most = s_.spent + affordable();
+  for (turns.turn = 1; turns.turn <= kMaskTurns && !masks->both() && s_.spent < most; ++turns.turn) {
     if (!alike_drawn(a, b, at, cut, turns.turn % 2 ? Draw::kMixed : Draw::kPositive, turns, over, masks)) return false;
   }
   return masks->both();
@@ -377,6 +388,28 @@ bool ByElements::Pair::tells(const Sampled& a, const Sampled& b) {
     for (double x : s->values)
       if (std::isfinite(x) && x != 0) different.insert(x);
   return different.size() * 2 >= std::min(a.values.size() + b.values.size(), kTelling) && different.size() > 1;
+}
+
+// One number under a mask is the same at all elements: what is cheap is told by that number in other draws.
+bool ByElements::Pair::told_by_draws(ExprId a, ExprId b, std::span<const int64_t> at, const Set& cut, int64_t cost,
+                                     bool* over) {
+  if (cost > kTimesOwn * kFewElements || !is_float(shape_of(a).type)) return false;
+  Sampled all;
+  DrawnNear turns;
+  for (turns.turn = 1; turns.turn <= kMaskTurns; ++turns.turn) {
+    Set used;
+    ChosenElements elements = evaluation(cut, turns.turn % 2 ? Draw::kMixed : Draw::kPositive, &used, &turns);
+    Sampled x, y;
+    size_t where = 0;
+    if (!sample(elements, a, at, &x) || !sample(elements, b, at, &y)) {
+      *over = true;
+      return false;
+    }
+    if (!alike(x, y, &where)) return false;
+    all.values.insert(all.values.end(), x.values.begin(), x.values.end());
+    if (all.values.size() > kTelling && tells(all, all)) return true;
+  }
+  return false;
 }
 
 bool ByElements::Pair::all_finite(const Sampled& s) {
@@ -446,7 +479,8 @@ ByElements::Pair::Answer ByElements::Pair::compare(ExprId e, const std::vector<E
           told->index += fmt::format(" on device {}", at[where / each] / shape_of(e).elements_count());
         told->was = was.values[where], told->is = now[d].values[where];
       }
-      if (alike_all && (c != with[0] || !named)) alike_all = tells(now[0], now[1]) && reads_all(c, at, cut, own);
+      if (alike_all && (c != with[0] || !named))
+        alike_all = (tells(now[0], now[1]) || told_by_draws(e, c, at, cut, few, &over)) && reads_all(c, at, cut, own);
       // What a mask hides was not compared, nor, further down, a side that is never taken.
       Masks masks = alike_all ? masks_of(e, c, cut, level > 0) : Masks();
       for (int d = 0; d < 2; ++d)

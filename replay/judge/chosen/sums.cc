@@ -9,6 +9,7 @@
 #include "ir/eval/gemm_call.h"
 #include "ir/eval/kernels.h"
 #include "ir/literal.h"
+#include "replay/judge/chosen/device_classes.h"
 #include "replay/judge/chosen/products.h"
 #include "replay/judge/chosen/terms.h"
 #include "replay/judge/inside/canonical.h"
@@ -166,12 +167,23 @@ bool through_product(const Expr& x, Terms* t, size_t factor, ElementType type) {
   return true;
 }
 
+// Of negatives, exactly, the sum is the sum's negative, and a product of one, too.
+bool through_negative(const Expr& x, Terms* t, size_t factor, ElementType type) {
+  if (t->by != Opcode::Add || t->over.empty() || x.operands.size() != 1 || x.m->u()[x.shape].type != type ||
+      type == ElementType::Pred)
+    return false;
+  t->factors[factor].of = x.operands[0];
+  t->negated = !t->negated;
+  return true;
+}
+
 bool through(const Expressions& all, Terms* t, ElementType type) {
   for (size_t f = 0; f < t->factors.size(); ++f) {
     const Expr& x = all[t->factors[f].of];
     if (x.kind == Expr::kView && FactorMove(x.view.sizes, x.view.steps, x.view.offset).apply(t, f, x.operands[0]))
       return true;
     if (x.kind == Expr::kSum && through_sum(x, t)) return true;
+    if (is_operation(x, Opcode::Negate) && through_negative(x, t, f, type)) return true;
     if (is_operation(x, Opcode::Pad) && through_pad(all, t, f)) return true;
     if (is_operation(x, Opcode::Concatenate) && through_concatenation(x, t, f)) return true;
   }
@@ -231,11 +243,11 @@ void write_product(Expressions& all, const Terms& t, ElementType type, Expr* e, 
   e->view = own, sum->more = {own};
 }
 
-SumForm form_of(Expressions& all, const Module& m, InstId inst, Terms t, ShapeId shape) {
+// `t`: looked through as far as that goes.
+SumForm form_of_all(Expressions& all, const Module& m, InstId inst, Terms t, ShapeId shape) {
   const ElementType type = m.u()[shape].type;
-  t.tidy();
-  for (int deep = 0; deep < kMostDeep && through(all, &t, type); ++deep) t.tidy();
   SumForm form;
+  form.negated = t.negated;
   Expr& e = form.expr;
   auto sum = std::make_shared<Expr::Sum>();
   sum->by = t.by;
@@ -256,6 +268,13 @@ SumForm form_of(Expressions& all, const Module& m, InstId inst, Terms t, ShapeId
   if (t.over.empty() && t.by == Opcode::Add && t.factors.size() == 2) write_product(all, t, type, &e, sum.get(), &form);
   e.sum = std::move(sum);
   return form;
+}
+
+SumForm form_of(Expressions& all, const Module& m, InstId inst, Terms t, ShapeId shape) {
+  const ElementType type = m.u()[shape].type;
+  t.tidy();
+  for (int deep = 0; deep < kMostDeep && through(all, &t, type); ++deep) t.tidy();
+  return form_of_all(all, m, inst, std::move(t), shape);
 }
 
 // Dimensions of one operand as parts of a term; -1: not this factor's.
@@ -374,6 +393,106 @@ ExprId ordered(Expressions& all, ExprId of, const Expr::View& order, ShapeId sha
   Expr::Sum none;
   write_views(t, &e, &none);
   return all.view(t.factors[0].of, std::move(e.view), shape);
+}
+
+namespace {
+
+bool through_devices(const Expressions& all, Terms* t, ElementType type, int64_t device);
+
+// A factor of which the device has a part: elements of the whole.
+bool through_part(const Expr& x, Terms* t, size_t factor, int64_t device) {
+  const DeviceMessage& p = *x.message;
+  const Dims &start = p.starts[static_cast<size_t>(device)], steps = row_major_strides(p.from);
+  int64_t first = 0;
+  for (size_t d = 0; d < start.size(); ++d) {
+    if (start[d] + p.to[d] > p.from[d]) return false;
+    first += start[d] * steps[d];
+  }
+  return FactorMove(p.to, steps, first).apply(t, factor, x.operands[0]);
+}
+
+bool same_parts(const std::vector<Terms::Part>& a, const std::vector<Terms::Part>& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [](const Terms::Part& x, const Terms::Part& y) { return x.size == y.size && x.steps == y.steps; });
+}
+
+// A sum that devices add up: where each sums what lies one step further along the same arrays, which all of them have
+// alike, it is one sum over all of that.
+bool through_added(const Expressions& all, const Expr& x, Terms* t, ElementType type, int64_t device) {
+  if (t->factors.size() != 1 || x.message->by != Opcode::Add || t->by != Opcode::Add) return false;
+  std::vector<Terms> each;
+  for (int64_t member : x.message->group(device)) {
+    Terms own = *t;
+    own.factors[0].of = x.operands[0];
+    through_devices(all, &own, type, member);
+    for (const Terms::Factor& f : own.factors)
+      if (all.devices().of(f.of) != DeviceClasses::kAll) return false;
+    each.push_back(std::move(own));
+  }
+  const auto offsets = [](const Terms& x) {
+    Dims out;
+    for (const Terms::Factor& f : x.factors) out.push_back(f.offset);
+    return out;
+  };
+  std::sort(each.begin(), each.end(), [&](const Terms& a, const Terms& b) { return offsets(a) < offsets(b); });
+  const Dims first = offsets(each[0]), second = offsets(each[each.size() > 1]);
+  for (size_t k = 0; k < each.size(); ++k) {
+    const Terms& one = each[k];
+    if (one.negated != each[0].negated || one.factors.size() != first.size() || !same_parts(one.kept, each[0].kept) ||
+        !same_parts(one.over, each[0].over))
+      return false;
+    for (size_t f = 0; f < first.size(); ++f)
+      if (one.factors[f].of != each[0].factors[f].of ||
+          one.factors[f].offset != first[f] + static_cast<int64_t>(k) * (second[f] - first[f]))
+        return false;
+  }
+  Terms::Part devices{static_cast<int64_t>(each.size()), {}};
+  for (size_t f = 0; f < first.size(); ++f) devices.steps.push_back(second[f] - first[f]);
+  *t = std::move(each[0]);
+  t->over.push_back(std::move(devices));
+  return true;
+}
+
+// What the device has, as far as it can be looked through.
+bool through_devices(const Expressions& all, Terms* t, ElementType type, int64_t device) {
+  bool any = false;
+  for (int deep = 0; deep < kMostDeep; ++deep) {
+    t->tidy();
+    bool further = through(all, t, type);
+    for (size_t f = 0; f < t->factors.size() && !further; ++f) {
+      const Expr& x = all[t->factors[f].of];
+      if (x.kind != Expr::kMessage) continue;
+      if (x.message->kind == DeviceMessage::kPart) further = through_part(x, t, f, device);
+      if (x.message->kind == DeviceMessage::kReduce) further = through_added(all, x, t, type, device);
+    }
+    if (!further) break;
+    any = true;
+  }
+  return any;
+}
+
+bool same_view(const Expr::View& a, const Expr::View& b) {
+  return a.sizes == b.sizes && a.steps == b.steps && a.offset == b.offset;
+}
+
+}  // namespace
+
+bool same_on_devices(Expressions& all, ExprId a, ExprId b) {
+  for (int64_t device = 0; device < all.devices().devices(); ++device) {
+    std::optional<SumForm> forms[2];
+    for (int side = 0; side < 2; ++side) {
+      const Expr x = all[side ? b : a];
+      const Shape& shape = x.m->u()[x.shape];
+      Terms t;
+      t.factors = {{side ? b : a, 0}}, t.kept = {{shape.elements_count(), {1}}};
+      through_devices(all, &t, shape.type, device);
+      forms[side] = form_of_all(all, *x.m, x.inst, std::move(t), x.shape);
+    }
+    const SumForm &f = *forms[0], &g = *forms[1];
+    if (f.negated != g.negated || f.expr.kind != g.expr.kind || !same_view(f.order, g.order)) return false;
+    if (f.expr.kind == Expr::kView ? f.expr.operands != g.expr.operands : f.key != g.key) return false;
+  }
+  return true;
 }
 
 std::optional<SumTerms> sum_terms(Expressions& all, Universe& u, ExprId now, ExprId before) {

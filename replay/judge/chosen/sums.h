@@ -13,6 +13,7 @@ struct SumForm {
   Expr expr;         // kSum, the largest steps first; kView: nothing is taken together, `order` is of its operand
   uint64_t key = 0;  // of Expressions::find_or_add
   Expr::View order;
+  bool negated = false;  // it is the negative of that
 };
 
 // The one operation of a reducer whose order does not count. False of any other.
@@ -33,6 +34,9 @@ uint64_t multiplied_key(ElementType type, int64_t count, ExprId a, ExprId b);
 
 // Elements of `of`, itself a view or not, in that order.
 ExprId ordered(Expressions& all, ExprId of, const Expr::View& order, ShapeId shape);
+
+// Has each device the same of both, as sums of what it has of whole arrays, and of what devices add up?
+bool same_on_devices(Expressions& all, ExprId a, ExprId b);
 
 // Of two sums by the same operation over as many terms each: the terms of each, as [results, terms]. None otherwise.
 struct SumTerms {

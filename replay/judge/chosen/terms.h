@@ -19,6 +19,7 @@ struct Terms {
     Dims steps;  // by factor
   };
   Opcode by = Opcode::Add;
+  bool negated = false;  // the result is the negative of what they give
   std::vector<Factor> factors;
   std::vector<Part> kept, over;
 

@@ -11,6 +11,13 @@ namespace hlo {
 // One array's message, as the instruction writes it.
 ExprId ExpressionWalk::sent(InstId i, const Message& message, std::vector<ExprId> operands, ShapeId shape) {
   if (is_own(*message)) return operands[0];
+  if (message->kind == DeviceMessage::kGather)
+    if (const Expr& part = all_[operands[0]]; part.kind == Expr::kMessage) {
+      const ExprId whole = part.operands.empty() ? kNoExpr : part.operands[0];
+      if (whole != kNoExpr && all_.devices().of(whole) == DeviceClasses::kAll &&
+          gathers_whole(*message, *part.message, m_.u()[all_[whole].shape].elements_count()))
+        return whole;
+    }
   Expr e;
   e.kind = Expr::kMessage, e.m = &m_, e.inst = i, e.shape = shape, e.message = message;
   Expr::View order;
