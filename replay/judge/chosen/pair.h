@@ -25,6 +25,11 @@ bool element_by_element(const Expr& e);
 // rounding away, a comparison, for two floats are seldom equal, and an extreme that begins with a number.
 bool hardly_told(const Expr& x);
 
+// Draws more, at most, where a mask was seen on one side alone.
+constexpr int64_t kMaskTurns = 24;
+// Numbers that are enough, where half of them are different ones, to tell a value by nothing else.
+constexpr size_t kTelling = 16;
+
 // As `[1,2]`, of an element's row-major index.
 std::string index_text(int64_t at, const Dims& dims);
 

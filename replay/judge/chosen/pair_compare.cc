@@ -36,12 +36,8 @@ constexpr size_t kMostTies = 200;
 constexpr int64_t kScaledTurns = 2;
 // Elements of one draw from which on there are few of them.
 constexpr int64_t kDear = 1 << 17;
-// Draws more, at most, where a mask was seen on one side alone.
-constexpr int64_t kMaskTurns = 24;
 // Elements of either side of a mask: what is seldom seen is told apart seldom, too.
 constexpr int64_t kSeenSides = 4;
-// Numbers that are enough, where half of them are different ones, to tell a value by nothing else.
-constexpr size_t kTelling = 16;
 // Constants of more elements are `{...}` in XLA's dumps (xla/hlo/ir/hlo_print_options.h).
 constexpr int64_t kElided = 10;
 
@@ -388,28 +384,6 @@ bool ByElements::Pair::tells(const Sampled& a, const Sampled& b) {
     for (double x : s->values)
       if (std::isfinite(x) && x != 0) different.insert(x);
   return different.size() * 2 >= std::min(a.values.size() + b.values.size(), kTelling) && different.size() > 1;
-}
-
-// One number under a mask is the same at all elements: what is cheap is told by that number in other draws.
-bool ByElements::Pair::told_by_draws(ExprId a, ExprId b, std::span<const int64_t> at, const Set& cut, int64_t cost,
-                                     bool* over) {
-  if (cost > kTimesOwn * kFewElements || !is_float(shape_of(a).type)) return false;
-  Sampled all;
-  DrawnNear turns;
-  for (turns.turn = 1; turns.turn <= kMaskTurns; ++turns.turn) {
-    Set used;
-    ChosenElements elements = evaluation(cut, turns.turn % 2 ? Draw::kMixed : Draw::kPositive, &used, &turns);
-    Sampled x, y;
-    size_t where = 0;
-    if (!sample(elements, a, at, &x) || !sample(elements, b, at, &y)) {
-      *over = true;
-      return false;
-    }
-    if (!alike(x, y, &where)) return false;
-    all.values.insert(all.values.end(), x.values.begin(), x.values.end());
-    if (all.values.size() > kTelling && tells(all, all)) return true;
-  }
-  return false;
 }
 
 bool ByElements::Pair::all_finite(const Sampled& s) {

@@ -13,6 +13,9 @@ namespace {
 // How far candidates lie behind the values that a new one is made of, how many are looked at, and how many tried.
 constexpr size_t kMostNear = 400, kMostGathered = 64, kMostCandidates = 12;
 
+// Elements of one draw that make it cheap.
+constexpr int64_t kCheap = 1 << 14;
+
 using Set = ExprSet;
 
 }  // namespace
@@ -163,6 +166,28 @@ bool ByElements::Pair::alike_kept(ExprId e, ExprId c, const std::vector<int64_t>
   *differs = was.sure && now.sure && !alike(was_finite, is_finite, &where, s_.coarsest);
   told->index = index_text(at[places[where]], dims);
   told->was = was_finite.values[where], told->is = is_finite.values[where];
+  return false;
+}
+
+// One number under a mask is the same at all elements: what is cheap is told by that number in other draws.
+bool ByElements::Pair::told_by_draws(ExprId a, ExprId b, std::span<const int64_t> at, const Set& cut, int64_t cost,
+                                     bool* over) {
+  if (cost > kCheap || !is_float(shape_of(a).type)) return false;
+  Sampled all;
+  DrawnNear turns;
+  for (turns.turn = 1; turns.turn <= kMaskTurns; ++turns.turn) {
+    Set used;
+    ChosenElements elements = evaluation(cut, turns.turn % 2 ? Draw::kMixed : Draw::kPositive, &used, &turns);
+    Sampled x, y;
+    size_t where = 0;
+    if (!sample(elements, a, at, &x) || !sample(elements, b, at, &y)) {
+      *over = true;
+      return false;
+    }
+    if (!alike(x, y, &where)) return false;
+    all.values.insert(all.values.end(), x.values.begin(), x.values.end());
+    if (all.values.size() > kTelling && tells(all, all)) return true;
+  }
   return false;
 }
 
