@@ -523,7 +523,7 @@ TEST(Sums, TermsOfTwo) {
   const auto u = std::make_shared<Universe>();
   Expressions all;
   const auto a = wide_module(entry(R"(  x = f32[8,64]{1,0} parameter(0)
-  y = f32[8,64]{1,0} negate(x)
+  y = f32[8,64]{1,0} cosine(x)
   ROOT r = f32[8]{0} reduce(y, zero), dimensions={1}, to_apply=add
 )"),
                              u);
@@ -537,7 +537,7 @@ TEST(Sums, TermsOfTwo) {
   ASSERT_TRUE(terms);
   EXPECT_EQ(terms->dims, (Dims{8, 64}));
   EXPECT_NE(terms->now, terms->before);
-  EXPECT_EQ(all[terms->now].m->op(all[terms->now].inst), Opcode::Negate);
+  EXPECT_EQ(all[terms->now].m->op(all[terms->now].inst), Opcode::Cosine);
   EXPECT_FALSE(sum_terms(all, *u, x, terms->now));
 }
 

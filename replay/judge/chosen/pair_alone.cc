@@ -520,7 +520,7 @@ bool ByElements::Pair::read_another_parameter(ExprId e, ExprId before, const Set
     const Sampled other = values(&again);
     size_t where = 0;
     if (other.values.empty() || alike(first, other, &where, s_.coarsest)) continue;
-    told->words = fmt::format("is not made of {}, as it was", name(leaf));
+    told->words = fmt::format("is not computed from {}, as it was", name(leaf));
     return true;
   }
   return false;
