@@ -64,7 +64,7 @@ std::vector<InstId> choosable(const Module& m) {
 // operation of the program, where no other is like it.
 class Successors {
  public:
-  Successors(const Module& before, const Module& after) : before_(before), after_(after) {
+  Successors(const Module& before, const Module& after) : before_(before) {
     std::set<std::string, std::less<>> old;
     for (InstId i : choosable(before)) old.insert(std::string(before.inst_name(i)));
     for (InstId i : choosable(after)) {
@@ -86,7 +86,7 @@ class Successors {
   static std::string sign(const Module& m, InstId i) {
     return m.u().shape_text(written(m, i)) + " " + op_name_of(m, i);
   }
-  const Module &before_, &after_;
+  const Module& before_;
   std::map<std::string, InstId> by_name_;
   std::map<std::string, std::vector<InstId>> new_;
   std::map<std::string, size_t> gone_;
