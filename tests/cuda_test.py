@@ -194,6 +194,10 @@ ENTRY e {{
     expect("f32 stays f32", code == 0, text + err)
     code, text, err = run("exec", tmp / "open.hlo", "--precision=tf32")
     expect("tf32 elsewhere", code == 2 and "--precision=tf32 goes with --backend=cuda" in err, err)
+    code, text, err = run("exec", "--self-test", "--backend=cuda", "--precision=tf32")
+    expect("tf32 and the self-test", code == 2 and "with neither --self-test nor --all-stages" in err, text[-200:] + err)
+    code, text, err = run("exec", tmp / "open.hlo", "--backend=cuda", "--precision=tf16", HLO_CUDA_DRIVER=tmp / "none.so")
+    expect("no such precision", code == 2 and "unknown precision 'tf16'; there are own, high and tf32" in err, err)
     # An epilogue that the library has no engine for goes into a kernel behind the convolution.
     code, text, err = run("exec", data / "gpu" / "convolution_epilogue.hlo", "--backend=cuda", "--compare-with=evaluator", HLO_CUDNN=fake)
     expect("an epilogue apart", code == 0 and text.endswith("equal\n") and "1 by cuDNN" in text and "note:" not in text, text + err)

@@ -407,12 +407,13 @@ static int exec(const ExecArgs& a, const DumpedProgram* dumped) {
   if (a.file.empty() == a.self_test.empty())
     fail(FailureKind::kUsage, "{}; see hlo-replay exec --help",
          a.file.empty() ? "FILE is required" : "--self-test goes with no FILE");
-  const ExecutorInfo* executor = &checked_executor(a);
-  if (!a.self_test.empty()) return self_test(*executor, a.self_test == "all" ? "" : a.self_test);
   if (a.precision != "own" && a.precision != "high" && a.precision != "tf32")
     fail(FailureKind::kUsage, "unknown precision '{}'; there are own, high and tf32", a.precision);
-  if (a.precision == "tf32" && a.backend != "cuda")
-    fail(FailureKind::kUsage, "--precision=tf32 goes with --backend=cuda");
+  if (a.precision == "tf32" && (a.backend != "cuda" || !a.self_test.empty() || a.all_stages))
+    fail(FailureKind::kUsage,
+         "--precision=tf32 goes with --backend=cuda, and with neither --self-test nor --all-stages");
+  const ExecutorInfo* executor = &checked_executor(a);
+  if (!a.self_test.empty()) return self_test(*executor, a.self_test == "all" ? "" : a.self_test);
   if (a.all_stages) {
     const KeepsSpareArrays spares;  // from stage to stage
     if (!names_modules(a.file)) fail(FailureKind::kUsage, "--all-stages takes a folder, not {}", a.file);

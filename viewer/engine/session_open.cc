@@ -38,26 +38,15 @@ std::unique_ptr<PageModule> module_of(Recording r) {
   return out;
 }
 
-// Beside the store, where somebody put it.
-void read_measured(PageModule& m) {
+// A file beside the store, where somebody put it: `read` takes its text and name.
+template <class T, class Read>
+void read_beside(PageModule& m, const char* file, T* to, Read read) {
   bool missing = false;
-  const std::string why = why_not_confined(m.recording.folder, kMeasuredFile, &missing);
+  const std::string why = why_not_confined(m.recording.folder, file, &missing);
   if (missing) return;
   try {
-    if (!why.empty()) fail(FailureKind::kIo, "{}: {}", kMeasuredFile, why);
-    m.measured = read_measured_page(read_confined(m.recording.folder, kMeasuredFile), kMeasuredFile);
-  } catch (const Failure& e) {
-    m.lost.push_back(printable(e.what()));
-  }
-}
-
-void read_tried(PageModule& m) {
-  bool missing = false;
-  const std::string why = why_not_confined(m.recording.folder, kTriedFile, &missing);
-  if (missing) return;
-  try {
-    if (!why.empty()) fail(FailureKind::kIo, "{}: {}", kTriedFile, why);
-    m.tried = read_tried_page(read_confined(m.recording.folder, kTriedFile), kTriedFile);
+    if (!why.empty()) fail(FailureKind::kIo, "{}: {}", file, why);
+    *to = read(read_confined(m.recording.folder, file), file);
   } catch (const Failure& e) {
     m.lost.push_back(printable(e.what()));
   }
@@ -70,7 +59,8 @@ std::unique_ptr<PageModule> stored(const std::string& folder, const std::string&
   auto out = module_of(std::move(s.recording));
   out->read = true;
   for (std::string& why : s.lost) out->lost.push_back(std::move(why));
-  read_measured(*out), read_tried(*out);
+  read_beside(*out, kMeasuredFile, &out->measured, read_measured_page);
+  read_beside(*out, kTriedFile, &out->tried, read_tried_page);
   return out;
 }
 

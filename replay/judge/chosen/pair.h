@@ -209,6 +209,8 @@ class ByElements::Pair : public WholeStage {
   // `used`: leaves that were drawn.
   int64_t affordable() const;  // elements, for one more value
   // `kept`: parameters are what the program had, where that is known.
+  // Values of `cut` are drawn where they are not fixed; what may be evaluated and how long.
+  ChosenElements::Options options_of(const ExprSet& cut);
   ChosenElements evaluation(const ExprSet& cut, Draw how, ExprSet* used, const DrawnNear* near = nullptr,
                             bool kept = false);
   // With the program's own arguments; true as well where there are none, or too much is to be evaluated. `told`: null

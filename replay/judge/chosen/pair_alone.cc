@@ -492,18 +492,13 @@ bool ByElements::Pair::read_another_parameter(ExprId e, ExprId before, const Set
   const std::vector<int64_t> at = sampled_indices(shape_of(before).dims, s_.options.samples, before);
   ExprId drawn_anew = kNoExpr;
   auto values = [&](Set* used) {
-    ChosenElements::Options o;
-    o.cut = [&](ExprId x) { return cut.contains(x) && !s_.is_fixed(x); };
-    o.most_elements = affordable();
-    o.stop = s_.options.stop;
-    o.devices = s_.all.devices().devices() > 1 ? &s_.all.devices() : nullptr;
     ChosenElements elements(
         s_.all.all(),
         [&](ExprId x, std::span<const int64_t> indices, char* to) {
           used->insert(x);
           draw_elements(s_.all, x, indices, s_.options.seed + (x == drawn_anew), Draw::kPositive, nullptr, to);
         },
-        o);
+        options_of(cut));
     Sampled out;
     if (!sample(elements, before, at, &out) || !out.sure || !all_finite(out)) out.values.clear();
     return out;

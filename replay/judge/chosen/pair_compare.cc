@@ -210,12 +210,16 @@ int64_t ByElements::Pair::affordable() const {
 }
 
 // Evaluates with these values as they are drawn.
-ChosenElements ByElements::Pair::evaluation(const Set& cut, Draw how, Set* used, const DrawnNear* near, bool kept) {
+ChosenElements::Options ByElements::Pair::options_of(const Set& cut) {
   ChosenElements::Options o;
   o.cut = [&cut, this](ExprId x) { return cut.contains(x) && !s_.is_fixed(x); };
   o.most_elements = affordable();
   o.stop = s_.options.stop;
   o.devices = s_.all.devices().devices() > 1 ? &s_.all.devices() : nullptr;
+  return o;
+}
+
+ChosenElements ByElements::Pair::evaluation(const Set& cut, Draw how, Set* used, const DrawnNear* near, bool kept) {
   return ChosenElements(
       s_.all.all(),
       [this, how, used, near, kept](ExprId x, std::span<const int64_t> indices, char* to) {
@@ -227,7 +231,7 @@ ChosenElements ByElements::Pair::evaluation(const Set& cut, Draw how, Set* used,
         draw_elements(s_.all, x, indices, s_.options.seed + static_cast<uint64_t>(near ? near->turn : 0), how, near,
                       to);
       },
-      o);
+      options_of(cut));
 }
 
 bool ByElements::Pair::sample(ChosenElements& elements, ExprId e, std::span<const int64_t> at, Sampled* out) {

@@ -302,11 +302,6 @@ bool ByElements::Pair::begins_too_far(ExprId e, ExprId before, std::string* word
   const std::vector<int64_t> at = sampled_indices(shape_of(terms).dims, s_.options.samples, terms);
   for (const Draw how : {Draw::kMixed, Draw::kPositive}) {
     bool free = true;
-    ChosenElements::Options o;
-    o.cut = [&](ExprId c) { return cut.contains(c) && !s_.is_fixed(c); };
-    o.most_elements = affordable();
-    o.stop = s_.options.stop;
-    o.devices = s_.all.devices().devices() > 1 ? &s_.all.devices() : nullptr;
     ChosenElements elements(
         s_.all.all(),
         [&](ExprId leaf, std::span<const int64_t> indices, char* to) {
@@ -318,7 +313,7 @@ bool ByElements::Pair::begins_too_far(ExprId e, ExprId before, std::string* word
           for (size_t k = 0; is_float(t) && k < indices.size(); ++k)
             store_double(t, to + k * width, load_double(t, to + k * width) * kSmall);
         },
-        o);
+        options_of(cut));
     Sampled values;
     if (!sample(elements, terms, at, &values) || !values.sure) return false;
     size_t finite = 0, shorter = 0;
