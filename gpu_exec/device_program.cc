@@ -7,12 +7,12 @@
 #include "gpu_exec/element_emitter.h"
 #include "gpu_exec/host_module.h"
 #include "gpu_exec/matrix_vector.h"
-#include "ir/backend_config.h"
 #include "ir/base/check.h"
 #include "ir/base/stack_guard.h"
 #include "ir/eval/value.h"
 #include "ir/leaves.h"
 #include "ir/library_calls.h"
+#include "ir/loop_config.h"
 #include "ir/precision.h"
 #include "ir/verifier.h"
 #include "passes/backend/backend.h"
@@ -23,11 +23,6 @@ namespace hlo {
 int64_t device_bytes(const Shape& s) { return s.is_array() ? array_bytes(s).value("an array") : 0; }
 
 namespace {
-
-int64_t known_trips(const Module& m, InstId loop) {
-  BackendConfig config = backend_config(m.u().text(m.attrs(loop).text(Attr::backend_config)), "known_trip_count");
-  return static_cast<int64_t>(number(config, "n", -1));
-}
 
 // A fusion whose product a library does better, between kernels of what stands around it.
 bool better_apart(const Module& m, InstId fusion) {
@@ -507,7 +502,7 @@ void DeviceProgram::choose(DeviceStep& s) {
       s.kind = DeviceStep::kAsyncDone;
       return;
     case Opcode::While:
-      s.kind = DeviceStep::kWhile, s.trips = known_trips(m, i);
+      s.kind = DeviceStep::kWhile, s.trips = known_trip_count(m, i).value_or(-1);
       if (s.trips > options_.max_while_steps) s.trips = -1;
       s.sequences = {build(a.comp(Attr::condition)), build(a.comp(Attr::body))};
       return;

@@ -7,17 +7,15 @@
 
 #include "gpu_exec/element_emitter.h"
 #include "ir/base/check.h"
+#include "ir/reducer.h"
 
 namespace hlo {
 
 using llvm::Value;
 
 llvm::Type* ElementEmitter::sum_type(CompId reducer) const {
-  const Computation& c = m_.comp(reducer);
-  if (m_.op(c.root) != Opcode::Add || c.params.size() != 2) return nullptr;
-  const Shape& s = m_.shape(c.root);
-  InstId a = m_.operand(c.root, 0), b = m_.operand(c.root, 1);
-  if (!is_float(s.type) || a == b || m_.op(a) != Opcode::Parameter || m_.op(b) != Opcode::Parameter) return nullptr;
+  const Shape& s = m_.shape(m_.comp(reducer).root);
+  if (!is_float(s.type) || !adds_its_parameters(m_, reducer)) return nullptr;
   if (options_.gpu || options_.emulated) return is_narrow_float(s.type) ? b_.getFloatTy() : nullptr;
   return s.type == ElementType::F64 ? nullptr : b_.getDoubleTy();
 }

@@ -9,6 +9,7 @@
 #include "ir/cost_needed.h"
 #include "ir/cost_products.h"
 #include "ir/library_calls.h"
+#include "ir/loop_config.h"
 #include "ir/tiling.h"
 
 namespace hlo {
@@ -181,14 +182,7 @@ bool CostAnalysis::runs(const Module& m, InstId i) {
   }
 }
 
-int64_t CostAnalysis::trip_count(InstId loop) const {
-  StrId config = m_.attrs(loop).text(Attr::backend_config);
-  std::string_view text = m_.u().text(config);
-  size_t at = text.find("known_trip_count");
-  if (at == std::string_view::npos) return -1;
-  at = text.find_first_of("0123456789", at);
-  return at == std::string_view::npos ? -1 : atoll(std::string(text.substr(at, 20)).c_str());
-}
+int64_t CostAnalysis::trip_count(InstId loop) const { return known_trip_count(m_, loop).value_or(-1); }
 
 Cost CostAnalysis::of_computation(CompId comp) {
   if (auto at = known_.find(comp); at != known_.end()) return at->second;

@@ -581,25 +581,9 @@ std::unique_ptr<Module> Parser::module() {
   throw SyntaxFailure(all, std::move(entries));
 }
 
-ShapeId Parser::lone_shape() {
-  return lone("shape", [&] { return shape(); });
-}
-
-LitId Parser::lone_literal(ShapeId s) {
-  return lone("literal", [&] { return literal(s); });
-}
-
 std::unique_ptr<Module> parse_module(std::string_view text, std::shared_ptr<Universe> universe,
                                      const ParseOptions& options) {
   return Parser(text, std::move(universe), options).module();
-}
-
-ShapeId parse_shape(std::string_view text, Universe& universe) {
-  return Parser(text, borrowed(universe), {}).lone_shape();
-}
-
-LitId parse_literal(std::string_view text, ShapeId shape, Universe& universe, const ParseOptions& options) {
-  return Parser(text, borrowed(universe), options).lone_literal(shape);
 }
 
 }  // namespace hlo

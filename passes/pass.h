@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -75,6 +76,10 @@ class PassContext {
   // it. A pass returns what is true.
   void claim(bool changed) { claimed_ = changed; }
   std::optional<bool> claimed() const { return claimed_; }
+  // Of a scheduled module: what the pass has added to the computation runs where the pass put it, not as soon as it
+  // can.
+  void keep_order(CompId c) { kept_orders_.insert(c); }
+  bool keeps_order(CompId c) const { return kept_orders_.contains(c); }
   // Runs another pass inside of this one, on the same fuel and with its notes among this one's: whether it changed
   // something. Its options are those of its row but for `given`.
   bool run(Module& m, std::string_view pass, std::map<std::string, std::string> given = {});
@@ -96,6 +101,7 @@ class PassContext {
   static void run_in_context(Module& m, const PassInfo& pass, PassContext& context, const ScopeOptions& options,
                              struct PassEvent* event);
   std::optional<bool> claimed_;
+  std::unordered_set<CompId> kept_orders_;
   std::string last_rewrite_;
   InstId last_instruction_;
   const ScopeOptions* inner_ = nullptr;  // of passes inside

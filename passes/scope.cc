@@ -2,43 +2,20 @@
 
 #include <chrono>
 
+#include "ir/analysis/schedule_update.h"
 #include "ir/base/check.h"
-#include "ir/marks.h"
 
 namespace hlo {
 namespace {
 
-// What a pass has added to a scheduled module stands at the end: it goes right before its first reader, all else stays
-// (as XLA's HloSchedule::Update does).
-void update_schedule(Module& m) {
-  constexpr uint32_t kOpened = 1, kPlaced = 2;
+// Of each computation: what has an id from `first_added` on was added by the pass, at the end of the list unless it
+// says otherwise.
+void update_schedules(Module& m, size_t first_added, const PassContext& context) {
   for (CompId c : m.computations()) {
-    std::vector<InstId> before = m.live_order(c), order, stack;
-    Marks marks(m.inst_slots());
-    auto placed = [&](InstId i) { return (marks[i] & kPlaced) != 0; };
-    for (InstId wanted : before) {
-      stack.push_back(wanted);
-      while (!stack.empty()) {
-        InstId i = stack.back();
-        size_t depth = stack.size();
-        if (!placed(i)) {
-          for (InstId o : m.operands(i))
-            if (!placed(o)) stack.push_back(o);
-          for (InstId o : m.control_preds(i))
-            if (!placed(o)) stack.push_back(o);
-          if (stack.size() > depth) {
-            if (marks[i] & kOpened) break;  // a cycle, which the verifier names
-            marks.add(i, kOpened);
-            continue;
-          }
-          marks.add(i, kPlaced);
-          order.push_back(i);
-        }
-        stack.pop_back();
-      }
-      if (!stack.empty()) break;
-    }
-    if (stack.empty() && order != before) m.set_order(c, std::move(order));
+    const std::vector<InstId> order = m.live_order(c);
+    std::vector<InstId> before = order;
+    if (!context.keeps_order(c)) std::erase_if(before, [&](InstId i) { return i.value >= first_added; });
+    update_schedule(m, c, before.empty() ? order : before);
   }
 }
 
@@ -79,6 +56,7 @@ void run_in_scope(Module& m, const Run& run, PassContext& context, const ScopeOp
   event->instructions_before = m.instruction_count();
   auto start = std::chrono::steady_clock::now();
   const uint64_t edits = m.edits();
+  const size_t slots = m.inst_slots();
   const int64_t fuel = context.fuel;
   event->changed = event->claimed = false;
   event->rewrites = 0;
@@ -98,7 +76,7 @@ void run_in_scope(Module& m, const Run& run, PassContext& context, const ScopeOp
   if (event->changed && !said)
     fail(FailureKind::kInternal, "pass {} says that it changed nothing, and changed the module{}", run.name,
          blame(m, run, context, options));
-  if (event->changed && m.config().is_scheduled) update_schedule(m);
+  if (event->changed && m.config().is_scheduled) update_schedules(m, slots, context);
   event->claimed = context.claimed().value_or(said);
   if (run.atomic) {
     context.fuel = event->changed ? fuel - (fuel != INT64_MAX) : fuel;

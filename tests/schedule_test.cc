@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "ir/analysis/schedule_update.h"
 #include "ir/thunk.h"
 #include "parser/parser.h"
 #include "passes/backend/backend.h"
@@ -41,6 +42,67 @@ std::vector<std::string> kinds(const std::vector<Thunk>& list) {
   return out;
 }
 using Words = std::vector<std::string>;
+
+// xla/hlo/ir/hlo_schedule.cc: what a pass adds to a scheduled module runs as soon as its operands are there.
+Words order_after(const std::string& text, std::string_view pass) {
+  auto m = parse_module(text, std::make_shared<Universe>(), {"test", 20});
+  PassContext context;
+  PassEvent event;
+  run_pass(*m, *find_pass(pass), context, {}, &event);
+  Words out;
+  for (InstId i : m->live_order(m->entry())) out.push_back(std::string(opcode_name(m->op(i))));
+  return out;
+}
+
+TEST(ScheduleUpdate, AddedOnesRunAsSoonAsTheirOperandsAreThere) {
+  EXPECT_EQ(
+      order_after(R"(HloModule m, is_scheduled=true
+ENTRY e {
+  a = f32[8] parameter(0)
+  b = f32[8] sine(a)
+  c = f32[8] logistic(a)
+  d = f32[8] cosine(b)
+  ROOT r = f32[8] add(c, d)
+})",
+                  "logistic-expander"),
+      (Words{"constant", "broadcast", "parameter", "negate", "exponential", "add", "divide", "sine", "cosine", "add"}));
+}
+
+TEST(ScheduleUpdate, AStartRunsWhereItsMessageRan) {
+  EXPECT_EQ(order_after(R"(HloModule m, is_scheduled=true
+s { x = f32[] parameter(0)
+ y = f32[] parameter(1)
+ ROOT z = f32[] add(x, y) }
+ENTRY e {
+  a = f32[8] parameter(0)
+  b = f32[8] sine(a)
+  ROOT c = f32[8] all-reduce(a), replica_groups={}, to_apply=s
+})",
+                        "async-collective-creator"),
+            (Words{"parameter", "sine", "all-reduce-start", "all-reduce-done"}));
+}
+
+TEST(ScheduleUpdate, WhatNowReadsALaterOneRunsAfterIt) {
+  auto m = parse_module(R"(HloModule m, is_scheduled=true
+ENTRY e {
+  a = f32[8] parameter(0)
+  b = f32[8] sine(a)
+  c = f32[8] cosine(a)
+  d = f32[8] sine(c)
+  ROOT r = f32[8] add(b, d)
+})",
+                        std::make_shared<Universe>(), {"test", 20});
+  const std::vector<InstId> before = m->live_order(m->entry());
+  m->set_operand(named(*m, "b"), 0, named(*m, "d"));
+  update_schedule(*m, m->entry(), before);
+  Words out;
+  for (InstId i : m->live_order(m->entry())) out.push_back(std::string(m->inst_name(i)));
+  EXPECT_EQ(out, (Words{"a", "c", "d", "b", "r"}));
+  m->set_operand(named(*m, "c"), 0, named(*m, "b"));  // a cycle
+  const std::vector<InstId> as_it_was = m->live_order(m->entry());
+  update_schedule(*m, m->entry(), as_it_was);
+  EXPECT_EQ(m->live_order(m->entry()), as_it_was);
+}
 
 TEST(MemoryOrder, NeedsLessThanThePostOrder) {
   // Two sums of what is made wide: both wide ones first, or one after the other.

@@ -99,16 +99,4 @@ void reduce_in_place(const PlainReduction& r, const char* init, const char* from
   (r.type == ElementType::F64 ? reduce_as<double> : reduce_as<float>)(r, init, from, to);
 }
 
-bool simple_reducer(const Module& m, CompId c, Opcode* op) {
-  const Computation& comp = m.comp(c);
-  if (comp.params.size() != 2) return false;
-  InstId root = comp.root;
-  auto ops = m.operands(root);
-  if (ops.size() != 2) return false;
-  bool straight = ops[0] == comp.params[0] && ops[1] == comp.params[1],
-       crossed = ops[0] == comp.params[1] && ops[1] == comp.params[0];
-  *op = m.op(root);
-  return (straight || crossed) && op_info(*op).commutative;
-}
-
 }  // namespace hlo

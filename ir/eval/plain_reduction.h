@@ -18,7 +18,4 @@ struct PlainReduction {
 // Sums of f32 are rounded once, those of f64 at each element, in order. `init`: one element.
 void reduce_in_place(const PlainReduction& r, const char* init, const char* from, char* to);
 
-// The opcode of a two-parameter computation that is one commutative operation on its parameters, or false.
-bool simple_reducer(const Module& m, CompId c, Opcode* op);
-
 }  // namespace hlo

@@ -11,6 +11,7 @@
 #include "ir/eval/plain_reduction.h"
 #include "ir/eval/window_walk.h"
 #include "ir/library_calls.h"
+#include "ir/reducer.h"
 
 namespace hlo {
 
@@ -128,7 +129,7 @@ Value Evaluator::reduced(InstId inst, std::vector<Value>& ops) {
   for (int64_t d : over) inner *= d;
   ShapeId out_id = m_.shape_id(inst);
   // The usual kinds on f32 and f64, without moving the array: rows that lie together, or columns.
-  Opcode plain;
+  const std::optional<Opcode> op = count == 1 ? reducer_operation(m_, function) : std::nullopt;
   bool rows = true, columns = true;  // reduced dimensions are the innermost ones, or the outermost
   for (int64_t i = 0, seen = 0; i < in.rank(); ++i) {
     bool reduced = std::find(dims.begin(), dims.end(), i) != dims.end();
@@ -137,11 +138,10 @@ Value Evaluator::reduced(InstId inst, std::vector<Value>& ops) {
     if (reduced && seen != i + 1) columns = false;
   }
   bool usual = in.type == ElementType::F32 || in.type == ElementType::F64;
-  if (count == 1 && usual && u_[out_id].type == in.type && ops[0].sizes.empty() && (rows || columns) &&
-      outer * inner > 0 && simple_reducer(m_, function, &plain) &&
-      (plain == Opcode::Add || plain == Opcode::Maximum || plain == Opcode::Minimum)) {
+  if (usual && u_[out_id].type == in.type && ops[0].sizes.empty() && (rows || columns) && outer * inner > 0 &&
+      (op == Opcode::Add || op == Opcode::Maximum || op == Opcode::Minimum)) {
     Value out = make(out_id);
-    reduce_in_place({plain, in.type, rows, outer, inner}, ops[1].bytes(), ops[0].bytes(), out.data->data());
+    reduce_in_place({*op, in.type, rows, outer, inner}, ops[1].bytes(), ops[0].bytes(), out.data->data());
     return out;
   }
   // Reduced dimensions first: slice k holds element k of every reduction.
@@ -154,10 +154,8 @@ Value Evaluator::reduced(InstId inst, std::vector<Value>& ops) {
     moved[i].resize(static_cast<size_t>(outer * inner * width));
     copy_nd(order_dims, ops[i].bytes(), order_strides, moved[i].data(), row_major_strides(order_dims), width);
   }
-  Opcode op;
   ElementType type = in.type;
-  if (count == 1 && simple_reducer(m_, function, &op) && u_[out_id].type == type && is_float(type) &&
-      op == Opcode::Add) {
+  if (op == Opcode::Add && u_[out_id].type == type && is_float(type)) {
     Value out = make(out_id);
     std::vector<double> sum(static_cast<size_t>(outer), load_double(type, ops[1].bytes()));
     int width = storage_bytes(type);
@@ -192,9 +190,9 @@ Value Evaluator::reduced(InstId inst, std::vector<Value>& ops) {
       v.data = std::make_shared<std::vector<char>>(first, first + outer * width);
       args.push_back(std::move(v));
     }
-    if (count == 1 && simple_reducer(m_, function, &op)) {
+    if (op) {
       EwArgs e;
-      e.op = op, e.in = e.out = type, e.n = outer;
+      e.op = *op, e.in = e.out = type, e.n = outer;
       e.a = args[0].bytes(), e.b = args[1].bytes();
       Value v = args[0];
       e.result = v.mutable_bytes();
@@ -224,9 +222,8 @@ Value Evaluator::reduce_window(InstId inst, std::vector<Value>& ops) {
   const Shape& first_out = u_[out_id].is_tuple() ? u_[u_[out_id].elements[0]] : u_[out_id];
   const Shape& in = u_[ops[0].shape];
   WindowWalk walk(*m_.attrs(inst).get<Window>(Attr::window), in.dims, first_out.dims);
-  Opcode op;
-  if (count == 1 && simple_reducer(m_, function, &op) && is_float(in.type) &&
-      (op == Opcode::Add || op == Opcode::Maximum || op == Opcode::Minimum)) {
+  const std::optional<Opcode> op = count == 1 ? reducer_operation(m_, function) : std::nullopt;
+  if (is_float(in.type) && (op == Opcode::Add || op == Opcode::Maximum || op == Opcode::Minimum)) {
     Value out = make(out_id);
     int width = storage_bytes(in.type);
     std::vector<double> wide(static_cast<size_t>(in.elements_count()));
@@ -311,11 +308,10 @@ Value Evaluator::select_and_scatter(InstId inst, std::vector<Value>& ops) {
     return v;
   };
   // The gradient of a maximum or minimum over windows: one comparison selects, sums are scattered.
-  Opcode adds;
   InstId choice = m_.comp(select).root;
-  if (is_float(in.type) && simple_reducer(m_, scatter, &adds) && adds == Opcode::Add &&
-      m_.op(choice) == Opcode::Compare && m_.operand(choice, 0) == m_.comp(select).params[0] &&
-      m_.operand(choice, 1) == m_.comp(select).params[1] && !m_.attrs(choice).has(Attr::type)) {
+  if (is_float(in.type) && adds_its_parameters(m_, scatter) && m_.op(choice) == Opcode::Compare &&
+      m_.operand(choice, 0) == m_.comp(select).params[0] && m_.operand(choice, 1) == m_.comp(select).params[1] &&
+      !m_.attrs(choice).has(Attr::type)) {
     std::string_view d = u_.text(m_.attrs(choice).text(Attr::direction));
     auto keeps = [&](double x, double y) {
       return d == "GE"   ? x >= y

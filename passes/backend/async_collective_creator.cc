@@ -135,7 +135,7 @@ bool run_async_collective_creator(Module& m, PassContext& ctx) {
       order.insert(order.end(), {start, done});
       here = true;
     }
-    if (here && m.config().is_scheduled) m.set_order(c, std::move(order));
+    if (here && m.config().is_scheduled) m.set_order(c, std::move(order)), ctx.keep_order(c);
     changed |= here;
   }
   return changed;

@@ -20,9 +20,6 @@ struct BufferRules {
 
 // Puts every computation in post order and marks the module as scheduled.
 void schedule_module(Module& m);
-// Of a computation that was in that order and has been edited since: what is left keeps its place, what is new runs as
-// soon as its operands are there (xla/hlo/ir/hlo_schedule.cc, Update).
-void update_schedule(Module& m, CompId c, const std::vector<InstId>& before);
 // Of a scheduled module in which copies stand where values must not share memory (copy-insertion), by a runtime's
 // rules:
 BufferAssignment assign_buffers(const Module& m, const BufferRules& rules);

@@ -13,39 +13,6 @@ void schedule_module(Module& m) {
   m.set_scheduled(true);
 }
 
-void update_schedule(Module& m, CompId c, const std::vector<InstId>& before) {
-  const std::unordered_set<InstId> known(before.begin(), before.end());
-  std::unordered_map<InstId, size_t> missing;            // of what is new: operands without a place
-  std::unordered_map<InstId, std::vector<InstId>> next;  // who of them waits for it
-  std::vector<InstId> out, ready;
-  for (InstId i : m.live_order(c)) {
-    if (known.contains(i)) continue;
-    std::vector<InstId> needs(m.operands(i).begin(), m.operands(i).end());
-    needs.insert(needs.end(), m.control_preds(i).begin(), m.control_preds(i).end());
-    std::sort(needs.begin(), needs.end());
-    needs.erase(std::unique(needs.begin(), needs.end()), needs.end());
-    for (InstId n : needs) next[n].push_back(i);
-    missing[i] = needs.size();
-    if (needs.empty()) ready.push_back(i);
-  }
-  auto place = [&] {
-    for (size_t k = 0; k < ready.size(); ++k) {
-      out.push_back(ready[k]);
-      if (auto at = next.find(ready[k]); at != next.end())
-        for (InstId i : at->second)
-          if (--missing[i] == 0) ready.push_back(i);
-    }
-    ready.clear();
-  };
-  place();
-  for (InstId i : before) {
-    if (!m.alive(i)) continue;
-    ready.push_back(i);
-    place();
-  }
-  m.set_order(c, std::move(out));
-}
-
 namespace {
 
 class BufferAssigner : BufferValues {

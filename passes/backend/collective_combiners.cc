@@ -47,9 +47,9 @@ class Combiner {
     std::string out = fmt::format("{} {}", a.has(Attr::channel_id), a.flag(Attr::use_global_device_ids));
     for (const Dims& g : groups) out += fmt::format(" {{{}}}", fmt::join(g, ","));
     if (op_ == Opcode::AllGather) return out;
-    Opcode kind;
-    if (!is_simple_reducer(m_, i, &kind)) return {};
-    out += fmt::format(" {} {}", op_text(kind), static_cast<int>(m_.shape(m_.comp(m_.called(i)[0]).root).type));
+    const std::optional<Opcode> kind = reduced_by(m_, i);
+    if (!kind) return {};
+    out += fmt::format(" {} {}", op_text(*kind), static_cast<int>(m_.shape(m_.comp(m_.called(i)[0]).root).type));
     if (op_ == Opcode::ReduceScatter) out += fmt::format(" {}", a.ints(Attr::dimensions)[0]);
     return out;
   }

@@ -31,10 +31,9 @@ bool has_kernel(ElementType t, Opcode kind) {
 
 std::string_view strategy(const Module& m, InstId i) {
   std::vector<Dims> groups;
-  Opcode kind;
-  if (m.operand_count(i) != 1 || !m.shape(i).is_array() || !read_groups(m, i, &groups) || groups.empty() ||
-      groups[0].size() > kMostDevices || !std::has_single_bit(groups[0].size()) || !is_simple_reducer(m, i, &kind) ||
-      !has_kernel(m.shape(i).type, kind))
+  const std::optional<Opcode> kind = reduced_by(m, i);
+  if (!kind || m.operand_count(i) != 1 || !m.shape(i).is_array() || !read_groups(m, i, &groups) || groups.empty() ||
+      groups[0].size() > kMostDevices || !std::has_single_bit(groups[0].size()) || !has_kernel(m.shape(i).type, *kind))
     return {};
   const int64_t bytes = m.u().byte_size(m.shape_id(i));
   if (bytes <= kOneShot) return "KERNEL_STRATEGY_TRITON_ONE_SHOT";

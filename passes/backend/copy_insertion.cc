@@ -37,13 +37,10 @@ class Copies {
   // With the order known, values that looked as if they were there at once may not be
   // (xla/service/gpu/gpu_compiler.cc, behind its scheduler).
   void run_scheduled() {
-    std::vector<std::pair<CompId, std::vector<InstId>>> schedule;
-    for (CompId c : m_.nonfusion_computations()) schedule.emplace_back(c, m_.live_order(c));
     remove_unnecessary();
     ctx_.run(m_, "dce");
     add_for_read_only_memory();
     ctx_.run(m_, "dce");
-    for (const auto& [c, order] : schedule) update_schedule(m_, c, order);
   }
   void tidy() {
     ctx_.run(m_, "tuple-simplifier");

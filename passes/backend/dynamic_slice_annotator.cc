@@ -4,6 +4,7 @@
 #include "ir/analysis/fusion_view.h"
 #include "ir/backend_config.h"
 #include "ir/eval/evaluator.h"
+#include "ir/loop_config.h"
 #include "passes/passes.h"
 #include "passes/rewrite.h"
 
@@ -87,31 +88,13 @@ class SliceAnnotator {
     InstId variable;  // as the body reads it
     int64_t init = 0, step = 0, trips = 0;
   };
-  struct LoopFacts {
-    int64_t index = -1;
-    std::optional<std::pair<int64_t, int64_t>> init_step;
-    std::optional<int64_t> trips;
-  };
   InstId loop_of(CompId body) const {
     const std::vector<InstId>& callers = callers_[body.value];
     if (callers.size() != 1 || m_.op(callers[0]) != Opcode::While) return {};
     return m_.attrs(callers[0]).comp(Attr::body) == body ? callers[0] : InstId();
   }
-  LoopFacts facts(InstId loop) const {
-    LoopFacts out;
-    const BackendConfig config =
-        BackendConfig::parse(m_.u().text(m_.attrs(loop).text(Attr::backend_config)), nullptr, false);
-    if (!config.is_object()) return out;
-    auto whole = [](const BackendConfig& c, const char* key) { return static_cast<int64_t>(number(c, key, 0)); };
-    if (auto at = config.find("known_induction_variable"); at != config.end()) out.index = whole(*at, "tuple_index");
-    if (auto at = config.find("known_init_step"); at != config.end())
-      out.init_step = {whole(*at, "init"), whole(*at, "step")};
-    if (auto at = config.find("known_trip_count"); at != config.end()) out.trips = whole(*at, "n");
-    return out;
-  }
-
   // The one element of the state that the value is made of, if it is its loop's counter.
-  InstId counter_behind(InstId i, const LoopFacts& loop, InstId state) const {
+  InstId counter_behind(InstId i, const LoopConfig& loop, InstId state) const {
     std::vector<InstId> queue{i};
     std::unordered_set<InstId> seen{i};
     InstId found;
@@ -119,7 +102,7 @@ class SliceAnnotator {
       const InstId at = queue[k];
       if (m_.op(at) == Opcode::CustomCall || m_.has_side_effect(at)) return {};
       if (m_.op(at) == Opcode::GetTupleElement && m_.operand(at, 0) == state) {
-        if (m_.attrs(at).integer(Attr::index) != loop.index || found.valid()) return {};
+        if (m_.attrs(at).integer(Attr::index) != loop.counter || found.valid()) return {};
         found = at;
         continue;
       }
@@ -141,7 +124,7 @@ class SliceAnnotator {
   }
   // An element that holds what the counter was a trip before, as pipelined loops have it:
   //   body(p) { … ROOT tuple(…, gte(p), index=COUNTER at [n]) }: gte(p), index=n
-  std::optional<int64_t> staggered_start(InstId i, InstId loop, const LoopFacts& f) const {
+  std::optional<int64_t> staggered_start(InstId i, InstId loop, const LoopConfig& f) const {
     const Computation& body = m_.comp(m_.parent(i));
     const InstId gte = behind_copies(i), init = m_.operand(loop, 0);
     if (m_.op(gte) != Opcode::GetTupleElement || m_.operand(gte, 0) != body.params[0] || !f.init_step ||
@@ -150,7 +133,7 @@ class SliceAnnotator {
     const auto n = static_cast<size_t>(m_.attrs(gte).integer(Attr::index));
     const InstId next = behind_copies(m_.operand(body.root, n));
     if (m_.op(next) != Opcode::GetTupleElement || m_.operand(next, 0) != body.params[0] ||
-        m_.attrs(next).integer(Attr::index) != f.index || static_cast<int64_t>(n) == f.index)
+        m_.attrs(next).integer(Attr::index) != f.counter || static_cast<int64_t>(n) == f.counter)
       return std::nullopt;
     return whole(behind_copies(m_.operand(init, n)));
   }
@@ -221,8 +204,8 @@ class SliceAnnotator {
     if (moving.empty()) return place;
     const InstId loop = loop_of(m_.parent(i));
     if (!loop.valid()) return {};
-    const LoopFacts f = facts(loop);
-    if (f.index < 0) return {};
+    const LoopConfig f = loop_config(m_, loop);
+    if (!f.counter) return {};
     Counter counter;
     bool staggered = false;
     for (size_t d : moving) {

@@ -140,7 +140,7 @@ class Rematerialization {
     peak_[c] = peak;
     work_ += memory.work();
     done_.insert(c);
-    if (here) m_.set_order(c, memory.order());
+    if (here) m_.set_order(c, memory.order()), ctx_.keep_order(c);
     return here || below;
   }
 

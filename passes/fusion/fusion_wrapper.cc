@@ -57,18 +57,12 @@ bool run_fusion_wrapper(Module& m, PassContext& ctx) {
   const GpuTarget target = named_gpu_target(ctx.word("gpu"));
   bool changed = false;
   for (CompId c : fusible_computations(m)) {
-    const std::vector<InstId> before = m.live_order(c);
-    bool here = false, fuel = true;
     for (InstId i : m.post_order(c)) {
       if (!needs_kernel(m, i)) continue;
-      fuel = ctx.spend(m, "wrapped", {i});
-      if (!fuel) break;
+      if (!ctx.spend(m, "wrapped", {i})) return changed;
       wrap(m, i, is_input_kernel(m, i, target) ? "kInput" : "kLoop");
-      here = true;
+      changed = true;
     }
-    if (here && m.config().is_scheduled) update_schedule(m, c, before);
-    changed |= here;
-    if (!fuel) return changed;
   }
   return changed;
 }

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "ir/reducer.h"
 #include "passes/simplify/algebraic_simplifier.h"
 
 namespace hlo {
@@ -18,13 +19,6 @@ bool ones_apart(const Dims& a, const Dims& b) {
   return x == y && a != b;
 }
 
-bool adds_parameters(const Module& m, CompId c) {
-  const Computation& comp = m.comp(c);
-  return comp.params.size() == 2 && m.op(comp.root) == Opcode::Add &&
-         m.op(m.operand(comp.root, 0)) == Opcode::Parameter && m.op(m.operand(comp.root, 1)) == Opcode::Parameter &&
-         m.operand(comp.root, 0) != m.operand(comp.root, 1);
-}
-
 }  // namespace
 
 //   add(A, scatter-add(B, I, U))      →      scatter-add(add(A, B), I, U)
@@ -32,7 +26,7 @@ void A::add_of_scatters(InstId i) {
   InstId l = operand(i, 0), r = operand(i, 1);
   auto fits = [&](InstId s) {
     return op(s) == Opcode::Scatter && m_.use_count(s) == 1 && m_.operand_count(s) == 3 &&
-           adds_parameters(m_, m_.called(s)[0]);
+           adds_its_parameters(m_, m_.called(s)[0]);
   };
   bool left = fits(l), right = fits(r);
   if (left && right && l != r) {

@@ -5,6 +5,7 @@
 #include <numeric>
 #include <optional>
 
+#include "ir/reducer.h"
 #include "passes/simplify/algebraic_simplifier.h"
 #include "passes/simplify/collectives.h"
 
@@ -285,11 +286,9 @@ bool A::window_sees_one(InstId i, InstId p, InstId cast) {
 bool A::window_of_constant(InstId i) {
   InstId a = operand(i, 0), init = operand(i, 1);
   CompId f = m_.called(i)[0];
-  const Computation& comp = m_.comp(f);
-  if (comp.params.size() != 2 || m_.operand_count(comp.root) != 2) return false;
-  InstId x = m_.operand(comp.root, 0), y = m_.operand(comp.root, 1);
-  if (m_.op(x) != Opcode::Parameter || m_.op(y) != Opcode::Parameter || x == y) return false;
-  Opcode kind = m_.op(comp.root);
+  const std::optional<Opcode> reducer = reducer_operation(m_, f);
+  if (!reducer) return false;
+  const Opcode kind = *reducer;
   const Window& w = *m_.attrs(i).get<Window>(Attr::window);
   CompId c = m_.parent(i);
   size_t scan = w.dims.size();
@@ -350,9 +349,7 @@ void A::collective(InstId i) {
     if (go("all-gather of one value", i)) rw(i, Opcode::Broadcast, {scalar}, dims_attr(u_, Opcode::Broadcast, {}));
     return;
   }
-  const Computation& f = m_.comp(m_.called(i)[0]);
-  Opcode kind = m_.op(f.root);
-  if (f.params.size() != 2 || m_.operand_count(f.root) != 2) return;
+  const std::optional<Opcode> kind = reducer_operation(m_, m_.called(i)[0]);
   if (kind == Opcode::Minimum || kind == Opcode::Maximum) {
     if (go("extremum of one value over devices", i))
       rw(i, Opcode::Broadcast, {scalar}, dims_attr(u_, Opcode::Broadcast, {}));

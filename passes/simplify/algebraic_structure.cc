@@ -2,23 +2,12 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ir/reducer.h"
 #include "passes/simplify/algebraic_simplifier.h"
 
 namespace hlo {
 
 using A = AlgebraicSimplifier;
-
-namespace {
-// The opcode of a reducer that is one commutative operation on its two parameters.
-bool reducer_op(const Module& m, CompId c, Opcode* op) {
-  const Computation& comp = m.comp(c);
-  if (comp.params.size() != 2 || m.operand_count(comp.root) != 2) return false;
-  InstId x = m.operand(comp.root, 0), y = m.operand(comp.root, 1);
-  *op = m.op(comp.root);
-  return ((x == comp.params[0] && y == comp.params[1]) || (x == comp.params[1] && y == comp.params[0])) &&
-         op_info(*op).commutative;
-}
-}  // namespace
 
 void A::reduce(InstId i) {
   size_t n = m_.operand_count(i) / 2;
@@ -56,10 +45,9 @@ void A::reduce(InstId i) {
     return;
   }
   if (ls_) return;
-  Opcode kind = Opcode::Abs;
-  bool simple = reducer_op(m_, f, &kind);
+  const std::optional<Opcode> kind = reducer_operation(m_, f);
   //   reduce-add(negate(A))      →      negate(reduce-add(A))
-  if (simple && kind == Opcode::Add && is_float(type(i)) && op(a) == Opcode::Negate && is_all(m_, init, 0)) {
+  if (kind == Opcode::Add && is_float(type(i)) && op(a) == Opcode::Negate && is_all(m_, init, 0)) {
     if (!go("reduce of a negation", i)) return;
     // The reduction stays, and takes what was negated; the negation is left, dead.
     InstId outer = make_op(i, Opcode::Negate, {i}, {}, m_.shape_id(i));
@@ -86,11 +74,10 @@ void A::reduce(InstId i) {
   }
   //   reduce(reduce(A))      →      reduce(A)
   if (op(a) == Opcode::Reduce && !m_.shape(a).is_tuple() && m_.operand_count(a) == 2) {
-    Opcode inner_kind;
     InstId inner_init = operand(a, 1);
     bool same_init =
         inner_init == init || (k(inner_init) && k(init) && m_.literal_id(inner_init) == m_.literal_id(init));
-    if (simple && reducer_op(m_, m_.called(a)[0], &inner_kind) && inner_kind == kind && same_init) {
+    if (kind && reducer_operation(m_, m_.called(a)[0]) == kind && same_init) {
       const Dims inner = m_.attrs(a).ints(Attr::dimensions);
       Dims all = inner, left;
       for (int64_t d = 0; d < m_.shape(operand(a, 0)).rank(); ++d)
@@ -157,7 +144,7 @@ void A::reduce(InstId i) {
       return;
     }
   }
-  if (simple && (value_beside_place(i, kind) || reduce_of_scalar(i, kind))) return;
+  if (kind && (value_beside_place(i, *kind) || reduce_of_scalar(i, *kind))) return;
   if (op(a) == Opcode::Broadcast) {
     const Dims map = m_.attrs(a).ints(Attr::dimensions);
     //   reduce(broadcast(A)) over dimensions that are A's own      →      broadcast(reduce(A))
@@ -179,8 +166,7 @@ void A::reduce(InstId i) {
     }
     //   reduce-add(broadcast(A)) over dimensions that the broadcast made      →      broadcast(init + A * count)
     bool added = std::none_of(dims.begin(), dims.end(), [&](int64_t d) { return contains(map, d); });
-    if (simple && kind == Opcode::Add && added && std::is_sorted(map.begin(), map.end()) &&
-        type(i) != ElementType::Pred) {
+    if (kind == Opcode::Add && added && std::is_sorted(map.begin(), map.end()) && type(i) != ElementType::Pred) {
       int64_t count = 1;
       for (int64_t d : dims) count *= in.dims[static_cast<size_t>(d)];
       InstId source = operand(a, 0);

@@ -7,6 +7,7 @@
 #include <numeric>
 #include <optional>
 
+#include "ir/reducer.h"
 #include "ir/sharding.h"
 #include "passes/rewrite.h"
 #include "passes/simplify/collectives.h"
@@ -100,10 +101,7 @@ bool reassociate(Module& m, PassContext& ctx, Opcode collective) {
       if (!m.alive(i) || !carries_over(m.op(i)) || m.has_control(i) || !m.shape(i).is_array()) continue;
       InstId x = m.operand(i, 0), y = m.operand(i, 1);
       InstId l = collective_behind(m, x, collective, m.op(i)), r = collective_behind(m, y, collective, m.op(i));
-      Opcode kl, kr;
-      if (!l.valid() || !r.valid() || l == r || !is_simple_reducer(m, l, &kl) || !is_simple_reducer(m, r, &kr) ||
-          kl != kr || kl != m.op(i))
-        continue;
+      if (!l.valid() || !r.valid() || l == r || reduced_by(m, l) != m.op(i) || reduced_by(m, r) != m.op(i)) continue;
       if (!alike(m, l, r)) continue;
       ElementType own = m.shape(i).type;
       bool wider = m.shape(l).type != own || m.shape(r).type != own;
@@ -262,13 +260,7 @@ bool read_groups(const Module& m, InstId i, std::vector<Dims>* out) {
   return true;
 }
 
-bool is_simple_reducer(const Module& m, InstId i, Opcode* op) {
-  const Computation& c = m.comp(m.called(i)[0]);
-  if (c.params.size() != 2 || m.operand_count(c.root) != 2 || m.size(m.called(i)[0]) != 3) return false;
-  InstId a = m.operand(c.root, 0), b = m.operand(c.root, 1);
-  *op = m.op(c.root);
-  return m.op(a) == Opcode::Parameter && m.op(b) == Opcode::Parameter && a != b;
-}
+std::optional<Opcode> reduced_by(const Module& m, InstId i) { return reducer_operation(m, m.called(i)[0]); }
 
 int64_t group_size(const Module& m, InstId i) {
   Groups groups;
@@ -319,9 +311,9 @@ bool run_all_reduce_simplifier(Module& m, PassContext& ctx) {
         continue;
       }
       // Across replicas alone, of what all of them have.
-      Opcode kind;
+      const std::optional<Opcode> kind = reduced_by(m, i);
       int64_t n = group_size(m, i);
-      if (m.attrs(i).has(Attr::channel_id) || n <= 1 || !is_simple_reducer(m, i, &kind) || !replicated(m, a)) continue;
+      if (m.attrs(i).has(Attr::channel_id) || n <= 1 || !kind || !replicated(m, a)) continue;
       if (kind == Opcode::Maximum || kind == Opcode::Minimum || kind == Opcode::And || kind == Opcode::Or) {
         if (!ctx.spend(m, "of what all replicas have", {i})) return changed;
         changed |= m.replace(i, a);
@@ -344,10 +336,9 @@ bool run_all_reduce_folder(Module& m, PassContext& ctx) {
     for (InstId i : m.post_order(c)) {
       if (!m.alive(i) || m.op(i) != Opcode::AllReduce || m.operand_count(i) != 1 || m.has_control(i)) continue;
       InstId inner = m.operand(i, 0);
-      Opcode outer_kind, inner_kind;
+      const std::optional<Opcode> kind = reduced_by(m, i);
       if (m.op(inner) != Opcode::AllReduce || m.user_count(inner) != 1 || m.operand_count(inner) != 1 ||
-          m.has_control(inner) || m.is_root(inner) || !is_simple_reducer(m, i, &outer_kind) ||
-          !is_simple_reducer(m, inner, &inner_kind) || outer_kind != inner_kind ||
+          m.has_control(inner) || m.is_root(inner) || !kind || reduced_by(m, inner) != kind ||
           m.attrs(i).has(Attr::channel_id) != m.attrs(inner).has(Attr::channel_id) ||
           m.attrs(i).flag(Attr::use_global_device_ids) != m.attrs(inner).flag(Attr::use_global_device_ids) ||
           m.attrs(i).flag(Attr::constrain_layout) != m.attrs(inner).flag(Attr::constrain_layout))
@@ -549,11 +540,11 @@ bool run_all_reduce_promotion(Module& m, PassContext& ctx) {
   for (InstId i : sums) {
     ElementType from = m.shape(m.operand(i, 0)).type;
     ElementType to = from == ElementType::U16 ? ElementType::U32 : from == ElementType::S16 ? ElementType::S32 : from;
-    Opcode kind;
-    if (to == from || m.operand_count(i) != 1 || !is_simple_reducer(m, i, &kind)) continue;
+    const std::optional<Opcode> kind = reduced_by(m, i);
+    if (to == from || m.operand_count(i) != 1 || !kind) continue;
     if (!ctx.spend(m, "sum over devices of wider integers", {i})) return changed;
     InstId wide = make_convert(m, m.operand(i, 0), to);
-    CompId f = make_reducer(m, fmt::format("{}_promoted", m.comp_name(m.called(i)[0])), kind, to);
+    CompId f = make_reducer(m, fmt::format("{}_promoted", m.comp_name(m.called(i)[0])), *kind, to);
     InstId sum = m.clone_inst(i, m.parent(i), std::vector<InstId>{wide}, m.u().with_type(m.shape_id(i), to));
     m.set_attr(sum, Attr::to_apply, f);
     changed |= m.replace(i, make_convert(m, sum, from));

@@ -11,8 +11,8 @@ int64_t next_channel(const Module& m, int64_t* last);
 // they cannot be read.
 bool read_groups(const Module& m, InstId i, std::vector<Dims>* out);
 
-// Is a collective's function one operation on its two parameters? `kind` is then which.
-bool is_simple_reducer(const Module& m, InstId i, Opcode* kind);
+// The operation that a collective reduces by (reducer_operation of its function).
+std::optional<Opcode> reduced_by(const Module& m, InstId i);
 
 // Devices of each of the collective's groups; 0 where groups differ in size.
 int64_t group_size(const Module& m, InstId i);

@@ -2,6 +2,7 @@
 // only adds up are taken once, behind it.
 #include <unordered_map>
 
+#include "ir/reducer.h"
 #include "passes/rewrite.h"
 #include "passes/simplify/collectives.h"
 #include "passes/simplify/loops.h"
@@ -28,7 +29,7 @@ class CollectiveMover {
     std::vector<std::pair<InstId, std::vector<Accumulator>>> found;
     for (InstId i : m_.post_order(body_)) {
       if (m_.op(i) != Opcode::AllReduce || m_.operand_count(i) != 1 || !m_.shape(i).is_array() || m_.has_control(i) ||
-          !adds(i))
+          !adds_its_parameters(m_, m_.called(i)[0]))
         continue;
       std::vector<Accumulator> into;
       if (!only_accumulated(i, &into) || into.empty()) continue;
@@ -41,10 +42,6 @@ class CollectiveMover {
   }
 
  private:
-  bool adds(InstId all_reduce) const {
-    const Computation& f = m_.comp(m_.called(all_reduce)[0]);
-    return m_.op(f.root) == Opcode::Add && f.params.size() == 2 && m_.size(m_.called(all_reduce)[0]) == 3;
-  }
   bool is_element(InstId i, CompId of, int64_t k) const {
     return m_.op(i) == Opcode::GetTupleElement && m_.operand(i, 0) == m_.comp(of).params[0] &&
            m_.attrs(i).integer(Attr::index) == k;

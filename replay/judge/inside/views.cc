@@ -7,6 +7,7 @@
 #include "ir/backend_config.h"
 #include "ir/base/hash.h"
 #include "ir/cudnn_epilogue.h"
+#include "ir/reducer.h"
 #include "replay/judge/inside/canonical.h"
 #include "replay/judge/inside/numbering.h"
 
@@ -164,16 +165,10 @@ uint64_t product_of(const ElementType types[3]) {
   return h;
 }
 
-bool adds(const Module& m, CompId c) {
-  const Computation& f = m.comp(c);
-  if (f.params.size() != 2 || m.op(f.root) != Opcode::Add) return false;
-  const InstId x = m.operand(f.root, 0), y = m.operand(f.root, 1);
-  return (x == f.params[0] && y == f.params[1]) || (x == f.params[1] && y == f.params[0]);
-}
-
 // A sum of one array over dimensions that are all of the batch of a dot with so many: a dot's batch comes first.
 bool sums_batch(const Module& m, InstId sum, size_t batch) {
-  if (m.op(sum) != Opcode::Reduce || m.operand_count(sum) != 2 || !adds(m, m.called(sum)[0])) return false;
+  if (m.op(sum) != Opcode::Reduce || m.operand_count(sum) != 2 || !adds_its_parameters(m, m.called(sum)[0]))
+    return false;
   const Dims& over = m.attrs(sum).ints(Attr::dimensions);
   return std::all_of(over.begin(), over.end(), [&](int64_t d) { return d < static_cast<int64_t>(batch); });
 }
