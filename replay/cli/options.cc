@@ -249,7 +249,7 @@ void add_debug_commands(CLI::App& app, int* code) {
       ->expected(2);
   c->add_flag("--raw", explain.raw, "with --why-not: all decisions, as they were recorded");
   c->add_option("--pass", explain.pass, "name of a pass: what each run of it did");
-  c->add_flag("--frames", explain.frames, "the whole stack of its source line");
+  c->add_flag("--frames", explain.frames, "print the whole stack of the source line");
   c->add_option("--trace,--profile", explain.trace,
                 "times of a run: .xplane.pb, trace events (.json, .gz), or a table of nsys or nvprof (.csv)");
   c->add_flag("--json", explain.json);

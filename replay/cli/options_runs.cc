@@ -116,8 +116,8 @@ void add_memory(CLI::App& app, int* code) {
   c->add_option("--by", memory.by, "line, scope or value (line)");
   c->add_option(
       "--gpu", memory.gpu,
-      "GPU whose memory the module must fit, and for which hlo-replay assigns buffers: a name, or a file with XLA's "
-      "description of it (what the dump was compiled for)");
+      "GPU to assume for the memory size and hlo-replay's buffer assignment: a name, or a file with XLA's description "
+      "of it (what the dump was compiled for)");
   c->add_option("--profile", memory.profile, kFoundProfileHelp);
   c->add_option("--profile-device", memory.profile_device, kProfileDeviceHelp);
   c->add_option("--most", memory.most, "rows to show (20)");
