@@ -241,13 +241,15 @@ void add_debug_commands(CLI::App& app, int* code) {
       "  hlo-replay explain /tmp/xla_dump fused_computation  who calls a computation, what it holds, which pass made "
       "it\n"
       "  hlo-replay explain out --pass algsimp               what each run did, rule by rule\n"
-      "Exit code 1 where nothing is recorded about two instructions.");
+      "Exit code 1: no decision about the two instructions is recorded.");
   c->add_option("DIR", explain.file, "a recording or a folder that XLA dumped")->required();
-  c->add_option("INSTRUCTION", explain.instruction, "its name in any stage; or a computation's, a command buffer's");
-  c->add_option("--why-not", explain.why_not, "two names")->expected(2);
-  c->add_flag("--raw", explain.raw, "with --why-not: every decision as it is recorded, after the last one in words");
-  c->add_option("--pass", explain.pass, "name of a pass");
-  c->add_flag("--frames", explain.frames, "the whole stack of its source line");
+  c->add_option("INSTRUCTION", explain.instruction,
+                "name of an instruction in any stage, of a computation, or of a command buffer");
+  c->add_option("--why-not", explain.why_not, "names of two instructions: the last decision about fusing them")
+      ->expected(2);
+  c->add_flag("--raw", explain.raw, "with --why-not: all decisions, as they were recorded");
+  c->add_option("--pass", explain.pass, "name of a pass: what each run of it did");
+  c->add_flag("--frames", explain.frames, "print the whole stack of the source line");
   c->add_option("--trace,--profile", explain.trace,
                 "times of a run: .xplane.pb, trace events (.json, .gz), or a table of nsys or nvprof (.csv)");
   c->add_flag("--json", explain.json);

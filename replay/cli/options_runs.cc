@@ -9,9 +9,8 @@ namespace hlo {
 namespace {
 
 constexpr const char* kFoundProfileHelp =
-    "measured times: .xplane.pb, trace events, or a table of nsys or nvprof (a .xplane.pb, or plugins/profile/RUN, "
-    "that "
-    "is in the folder or next to it); none: no times";
+    "profile with measured times: .xplane.pb, trace events, or a table of nsys or nvprof; none: no times (a .xplane.pb "
+    "or plugins/profile/RUN in the folder or next to it)";
 constexpr const char* kProfileDeviceHelp =
     "of several devices the one to show: HOST:N, HOST, N, or the profile's name for it (the slowest)";
 constexpr const char* kFramesHelp = "the whole stack below what names a source line";
@@ -93,9 +92,10 @@ void add_lesson(CLI::App& app, int* code) {
 }
 
 constexpr const char* kProfileHelp =
-    "measured times next to the bounds: .xplane.pb, trace events (.json, .gz), or of one module a table of nsys or "
-    "nvprof (.csv)";
-constexpr const char* kLookedAt = "module or stage (DIR:MODULE:STAGE); of a folder or DIR:MODULE the last stages";
+    "profile whose measured times are shown next to the bounds: .xplane.pb, trace events (.json, .gz), or for one "
+    "module a table of nsys or nvprof (.csv)";
+constexpr const char* kLookedAt =
+    "module or stage (DIR:MODULE:STAGE); for DIR or DIR:MODULE the last stage of each module";
 
 void add_memory(CLI::App& app, int* code) {
   static MemoryArgs memory;
@@ -110,23 +110,25 @@ void add_memory(CLI::App& app, int* code) {
       "  hlo-replay memory /tmp/xla_dump:train_step --try --engine=installed --target=gpu:A100   …by your XLA, flags "
       "too\n"
       "  hlo-replay memory /tmp/xla_dump:train_step --orders      …and by other orders of the same program\n"
-      "By XLA's own buffer assignment where the folder has it, else by ours. Exit code 1 where nothing of a log is an\n"
-      "allocation of a module here.");
+      "Sizes are from XLA's buffer assignment if the folder has one, else from hlo-replay's.\n"
+      "Exit code 1: no allocation in the log belongs to a module of the folder.");
   c->add_option("FILE", memory.file, kLookedAt)->required();
   c->add_option("--by", memory.by, "line, scope or value (line)");
   c->add_option(
       "--gpu", memory.gpu,
-      "GPU that it must fit, and that our own assignment is made for: a name, or a description of XLA's (what "
-      "the dump was compiled for)");
+      "GPU to assume for the memory size and hlo-replay's buffer assignment: a name, or a file with XLA's description "
+      "of it (what the dump was compiled for)");
   c->add_option("--profile", memory.profile, kFoundProfileHelp);
   c->add_option("--profile-device", memory.profile_device, kProfileDeviceHelp);
   c->add_option("--most", memory.most, "rows to show (20)");
-  c->add_option("--log", memory.log, "what the program printed (- is standard input): joined to the modules");
+  c->add_option("--log", memory.log,
+                "what the program printed (- is standard input): shows which module and allocation ran out of memory");
   c->add_flag("--stages", memory.stages, "the peak stage by stage: which pass raised it, and by how much");
-  c->add_flag("--try", memory.tries, "compile what may need less memory, and show what each change makes of it");
-  c->add_option("-o,--out", memory.out, "of --try: a folder for the changed modules, to compile or run elsewhere");
+  c->add_flag("--try", memory.tries,
+              "compile changes that may need less memory, and show the memory that each one needs");
+  c->add_option("-o,--out", memory.out, "with --try: a folder for the changed modules, to compile or run elsewhere");
   c->add_flag("--force", memory.force, "replace that folder");
-  c->add_flag("--orders", memory.orders, "what other orders of its instructions would need");
+  c->add_flag("--orders", memory.orders, "memory that other orders of the instructions would need");
   add_engine_options(c, memory.engine);
   c->add_flag("--json", memory.json);
   c->callback([code] { *code = cmd_memory(memory); });

@@ -103,9 +103,9 @@ def sections(texts):
             if title not in (FIRST, "Positionals") and title not in many:
                 lines += [f"{title}:", "", *table(one.options(title))]
         also = [f"`{bare(n)}`" for n, t in one.options(FIRST) if (n, t) in shared]
-        groups = [f"[{title[0].lower() + title[1:]}](#{title.lower().replace(' ', '-')})" for title in one.groups if title in many]
+        groups = [f"options for [{title[0].lower() + title[1:]}](#{title.lower().replace(' ', '-')})" for title in one.groups if title in many]
         if also:
-            also = [", ".join(also) + " ([shared](#options-of-several-commands))"]
+            also = [", ".join(also) + " ([options of several commands](#options-of-several-commands))"]
         if also or groups:
             lines += ["Also " + "; ".join(also + groups) + ".", ""]
         if one.after:
