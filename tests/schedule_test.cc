@@ -50,7 +50,7 @@ Words order_after(const std::string& text, std::string_view pass) {
   PassEvent event;
   run_pass(*m, *find_pass(pass), context, {}, &event);
   Words out;
-  for (InstId i : m->live_order(m->entry())) out.push_back(std::string(opcode_name(m->op(i))));
+  for (InstId i : m->live_order(m->entry())) out.push_back(std::string(op_text(m->op(i))));
   return out;
 }
 

@@ -129,7 +129,8 @@ Value Evaluator::reduced(InstId inst, std::vector<Value>& ops) {
   for (int64_t d : over) inner *= d;
   ShapeId out_id = m_.shape_id(inst);
   // The usual kinds on f32 and f64, without moving the array: rows that lie together, or columns.
-  const std::optional<Opcode> op = count == 1 ? reducer_operation(m_, function) : std::nullopt;
+  std::optional<Opcode> op;
+  if (count == 1) op = reducer_operation(m_, function);
   bool rows = true, columns = true;  // reduced dimensions are the innermost ones, or the outermost
   for (int64_t i = 0, seen = 0; i < in.rank(); ++i) {
     bool reduced = std::find(dims.begin(), dims.end(), i) != dims.end();
@@ -222,7 +223,8 @@ Value Evaluator::reduce_window(InstId inst, std::vector<Value>& ops) {
   const Shape& first_out = u_[out_id].is_tuple() ? u_[u_[out_id].elements[0]] : u_[out_id];
   const Shape& in = u_[ops[0].shape];
   WindowWalk walk(*m_.attrs(inst).get<Window>(Attr::window), in.dims, first_out.dims);
-  const std::optional<Opcode> op = count == 1 ? reducer_operation(m_, function) : std::nullopt;
+  std::optional<Opcode> op;
+  if (count == 1) op = reducer_operation(m_, function);
   if (is_float(in.type) && (op == Opcode::Add || op == Opcode::Maximum || op == Opcode::Minimum)) {
     Value out = make(out_id);
     int width = storage_bytes(in.type);

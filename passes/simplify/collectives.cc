@@ -123,8 +123,9 @@ bool reassociate(Module& m, PassContext& ctx, Opcode collective) {
       InstId outer = m.clone_inst(l, c, std::vector<InstId>{inner}, m.shape_id(i));
       if (m.attrs(l).has(Attr::channel_id)) m.set_attr(outer, Attr::channel_id, next_channel(m, &channel));
       if (wider)
-        m.set_attr(outer, Attr::to_apply,
-                   make_reducer(m, fmt::format("{}_reassoc_promoted", m.comp_name(m.called(l)[0])), kl, own, "x", "y"));
+        m.set_attr(
+            outer, Attr::to_apply,
+            make_reducer(m, fmt::format("{}_reassoc_promoted", m.comp_name(m.called(l)[0])), m.op(i), own, "x", "y"));
       m.replace(i, outer);
       for (InstId old : {l, r})
         if (m.alive(old) && m.user_count(old) == 0) m.remove(old);

@@ -1,9 +1,9 @@
 // Operations that compute: element by element, over dimensions, over windows, along lines.
 #include <algorithm>
 
-#include "ir/eval/plain_reduction.h"
 #include "ir/eval/window_walk.h"
 #include "ir/literal.h"
+#include "ir/reducer.h"
 #include "replay/judge/chosen/rules.h"
 
 namespace hlo {
@@ -107,8 +107,8 @@ std::vector<char> reduced_slices(const ElementOperation& o, int64_t steps, size_
                                  ElementSource& source) {
   const CompId function = o.m.called(o.x.inst)[0];
   std::vector<Value> acc = initial_values(o, n, source);
-  Opcode op;
-  if (slices.size() == 1 && simple_reducer(o.m, function, &op) && o.out->type == o.in[0]->type) {
+  if (const auto by = reducer_operation(o.m, function); by && slices.size() == 1 && o.out->type == o.in[0]->type) {
+    const Opcode op = *by;
     const auto count = static_cast<int64_t>(n);
     if (steps == 0) return *acc[0].data;
     const std::vector<char> sums = reduced_by_halves(op, o.out->type, steps, count, std::move(slices[0]));
@@ -249,16 +249,16 @@ ElementPlan plan_reduce_window(const ElementOperation& o, const Elements& at, El
     const CompId function = o.m.called(o.x.inst)[0];
     Evaluator evaluator(o.m);
     std::vector<Value> acc = initial_values(o, n, source);
-    Opcode op;
-    const bool simple = count == 1 && simple_reducer(o.m, function, &op);
+    const std::optional<Opcode> by = reducer_operation(o.m, function);
+    const bool simple = by && count == 1;
     for (int64_t t = 0; t < positions; ++t) {
       const auto from = std::span<const int64_t>(*needed).subspan(static_cast<size_t>(t) * n, n);
       std::vector<Value> arguments = acc, next = acc;
       for (size_t k = 0; k < count; ++k) arguments.push_back(element_values(u, o.in[k]->type, source.read(o, k, from)));
       if (simple && o.out->type == o.in[0]->type) {
-        if (!combine(op, o.out->type, static_cast<int64_t>(n), arguments[0].bytes(), arguments[1].bytes(),
+        if (!combine(*by, o.out->type, static_cast<int64_t>(n), arguments[0].bytes(), arguments[1].bytes(),
                      next[0].mutable_bytes()))
-          fail(FailureKind::kUnsupported, "no {} of {}", op_text(op), type_name(o.out->type));
+          fail(FailureKind::kUnsupported, "no {} of {}", op_text(*by), type_name(o.out->type));
       } else {
         next = evaluator.run_elements(function, arguments, static_cast<int64_t>(n));
       }
