@@ -51,6 +51,11 @@ def weak(tmp):
     bare = HIDDEN.replace("  over.{n} =", "  ROOT r =")[:HIDDEN.index("  none.{n}") - len("over.{n}") + len("ROOT r")] + "}}\n"
     code, j = bisect(tmp, "never true", [("", bare.format(n=1, which="w")), ("algsimp", bare.format(n=2, which="u"))], "--elements")
     expect("what is never true is not called good", code != 0, (code, j["verdict"]))
+    # That it is true at the same elements there may be by the draws, which the seed decides.
+    for most in ("0.9", "0.7"):
+        first, other = (bare.format(n=n, which=which).replace("constant(0.9)", f"constant({most})") for n, which in ((1, "w"), (2, "u")))
+        code, j = bisect(tmp, f"true by chance over {most}", [("", first), ("algsimp", other)], "--elements", "--seed=7")
+        expect("what is seldom true is not called good", code != 0, (code, j["verdict"]))
     most, same = "m = s32[] maximum(a, b)", "t = f32[65536,65536]{1,0} add(y, x)"
     first = WEAK.format(index=most, direction="GE", turn=same)
     code, j = bisect(tmp, "swapped", [("", first), ("algsimp", WEAK.format(index="m = s32[] maximum(b, a)", direction="GE", turn=same))])
@@ -422,6 +427,73 @@ def rare(tmp):
     expect("one side alone is not called good", code != 0, (code, j["verdict"]))
 
 
+# A value that a mask of positions leaves on a diagonal, a band, a few rows: hardly one of the elements that are looked at is there.
+PLACES = """ENTRY e {{
+  p = f32[65536,65536]{{1,0}} parameter(0)
+  x = f32[65536,65536]{{1,0}} parameter(1)
+  i = s32[65536,65536]{{1,0}} iota(), iota_dimension=0
+  j = s32[65536,65536]{{1,0}} iota(), iota_dimension=1
+  k = s32[] constant(12345)
+  ks = s32[65536,65536]{{1,0}} broadcast(k), dimensions={{}}
+  z = f32[] constant(0)
+  zs = f32[65536,65536]{{1,0}} broadcast(z), dimensions={{}}
+  {mask}
+  s = f32[65536,65536]{{1,0}} select(m, x, zs)
+  {root}
+}}
+"""
+
+
+def places(tmp):
+    big, line = "f32[65536,65536]{1,0}", "pred[65536,65536]{1,0}"
+    masks = (("a diagonal", f"m = {line} compare(i, j), direction=EQ"),
+        ("another diagonal", f"o = s32[65536,65536]{{1,0}} add(i, ks)\n  m = {line} compare(o, j), direction=EQ"),
+        ("a row", f"m = {line} compare(i, ks), direction=EQ"),
+        ("what is not beside the diagonal", f"d = s32[65536,65536]{{1,0}} subtract(i, j)\n  a = s32[65536,65536]{{1,0}} abs(d)\n  one = s32[] constant(1)\n  ones = s32[65536,65536]{{1,0}} broadcast(one), dimensions={{}}\n  m = {line} compare(a, ones), direction=LT"),
+        ("a row of floats", f"f = {big} convert(i)\n  g = {big} convert(ks)\n  m = {line} compare(f, g), direction=EQ"),
+        ("a diagonal, flat", "fi = s32[4294967296]{0} bitcast(i)\n  fj = s32[4294967296]{0} bitcast(j)\n  fm = pred[4294967296]{0} compare(fi, fj), direction=EQ\n  m = pred[65536,65536]{1,0} bitcast(fm)"))
+    for name, mask in masks:
+        first = PLACES.format(mask=mask, root=f"ROOT r = {big} add(p, s)")
+        code, j = bisect(tmp, name, [("", first), ("dce", first), ("algsimp", PLACES.format(mask=mask, root=f"ROOT r = {big} subtract(p, s)"))], "--elements")
+        expect(f"{name}: bad", code == 1 and (j["first_value_that_differs"] or {}).get("name") == "r", (code, j["verdict"], j["unknown"]))
+        code, j = bisect(tmp, f"{name}, inside", [("", first), ("algsimp", PLACES.format(mask=mask, root=f"px = {big} add(p, x)\n  ROOT r = {big} select(m, px, p)"))], "--elements")
+        expect(f"{name}: the sum within the choice", code == 0, (code, j["verdict"], j["unknown"]))
+
+
+def unseen(tmp):
+    """What differs at no element that is looked at, whatever else changed in the stage."""
+    big, line = "f32[65536,65536]{1,0}", "pred[65536,65536]{1,0}"
+
+    def entry(direction, rest):
+        return large_entry(f"""  q = {big} parameter(1)
+  z = f32[] constant(0)
+  zs = {big} broadcast(z), dimensions={{}}
+  m = {line} compare(p, q), direction={direction}
+  {rest}
+""")
+    times = f"n = {big} convert(m)\n  w = {big} multiply(n, q)\n  ROOT r = f32[65536]{{0}} reduce(w, z), dimensions={{1}}, to_apply=add"
+    chosen = f"w.1 = {big} select(m, q, zs)\n  ROOT r = f32[65536]{{0}} reduce(w.1, z), dimensions={{1}}, to_apply=add"
+    inverted, other_side = f"n = {line} not(m)\n  ROOT r = {big} select(n, zs, q)", f"ROOT r = {big} select(m, q, zs)"
+    for name, before, after in (("whether equal ones count", times, chosen), ("whether equal ones count, inverted", inverted, other_side)):
+        code, j = bisect(tmp, f"{name}, bad", [("", entry("LT", before)), ("algsimp", entry("LE", after))], "--elements")
+        expect(f"{name}: bad", code == 1 and (j["first_value_that_differs"] or {}).get("name") == "m", (code, j["verdict"], j["unknown"]))
+        code, j = bisect(tmp, f"{name}, sound", [("", entry("LT", before)), ("algsimp", entry("LT", after))], "--elements")
+        expect(f"{name}: the same comparison", code == 0, (code, j["verdict"], j["unknown"]))
+
+    def least(number, rest):  # of what is never so small
+        return large_entry(f"""  e = {big} exponential(p)
+  c = f32[] constant({number})
+  cs = {big} broadcast(c), dimensions={{}}
+  m = {big} maximum(e, cs)
+  {rest}
+""")
+    double, twice = f"ROOT r = {big} add(m, m)", f"t = f32[] constant(2)\n  ts = {big} broadcast(t), dimensions={{}}\n  ROOT r.1 = {big} multiply(m, ts)"
+    code, j = bisect(tmp, "a least number", [("", least("1e-30", double)), ("algsimp", least("2e-30", twice))], "--elements")
+    expect("another least number is not called good", code != 0, (code, j["verdict"], j["unknown"]))
+    code, j = bisect(tmp, "a least number, sound", [("", least("1e-30", double)), ("algsimp", least("1e-30", twice))], "--elements")
+    expect("the same least number", code == 0, (code, j["verdict"], j["unknown"]))
+
+
 def folded(tmp):
     """A constant folded in a type of few digits accuses nobody."""
     def entry(lines, of):
@@ -460,6 +532,29 @@ SMALL = """ENTRY e {{
 def small(tmp):
     code, j = bisect(tmp, "small", [("", SUM + SMALL.format(value="z")), ("algsimp", SUM + SMALL.format(value="v"))], "--elements")
     expect("what is small on most inputs is not called good", code != 0, (code, j["verdict"]))
+    big = "f32[65536,65536]{1,0}"  # beside values of one, at every element; and a literal, rounded
+    def sum_of(number, other):
+        return large_entry(f"""  q = {big} parameter(1)
+  k = f32[] constant({number})
+  ks = {big} broadcast(k), dimensions={{}}
+  c = f32[] constant({other})
+  cs = {big} broadcast(c), dimensions={{}}
+  x = {big} multiply(p, ks)
+  y = {big} multiply(q, cs)
+  e = {big} exponential(y)
+  a.{1 if number else 0} = {big} add(e, x)
+  ROOT r = {big} multiply(a.{1 if number else 0}, e)
+""")
+    code, j = bisect(tmp, "small terms", [("", sum_of("1e-7", "0.1")), ("algsimp", sum_of("0", "0.1"))], "--elements")
+    expect("a small term left out is not called good", code != 0, (code, j["verdict"]))
+    third = large_entry(f"""  c = f32[] constant(3)
+  cs = {big} broadcast(c), dimensions={{}}
+  d = {big} divide(p, cs)
+  e = {big} exponential(d)
+  ROOT r = {big} multiply(e, p)
+""")
+    code, j = bisect(tmp, "rounded", [("", third), ("algsimp", third.replace("constant(3)", "constant(0.333333343)").replace("divide", "multiply"))], "--elements")
+    expect("the reciprocal of a literal, rounded", code == 0, (code, j["verdict"], j["unknown"]))
 
 
 # A sum that begins with another number under new names, which types of few digits cannot tell; the next stage has it right again.
@@ -496,6 +591,8 @@ with tempfile.TemporaryDirectory() as tmp:
     alone(tmp)
     not_accused(tmp)
     rare(tmp)
+    places(tmp)
+    unseen(tmp)
     folded(tmp)
     small(tmp)
     weak(tmp)
