@@ -1116,4 +1116,5 @@ ENTRY e {
     return 1 if failed else 0
 
 
-sys.exit(main())
+if __name__ == "__main__":
+    sys.exit(main())

@@ -20,6 +20,7 @@ struct DrawnNear {
   std::vector<int64_t> integers;  // each with its neighbours
   std::vector<double> reals;
   int64_t turn = 0;
+  ExprId anew = kNoExpr;  // of all leaves this one alone has other values than the turn gives it
   int64_t turns() const;  // that show all of them, at most 24; 0: there is none
 };
 

@@ -28,6 +28,8 @@ void add_arrays(const ExprTree& t, std::vector<const ExprTree*>* to) {
   for (const ExprTree& e : t.elements) add_arrays(e, to);
 }
 
+bool compares(const Expr& x) { return x.kind == Expr::kOperation && x.m->op(x.inst) == Opcode::Compare; }
+
 Dims without_ones(const Dims& dims) {
   Dims out;
   for (int64_t d : dims)
@@ -560,9 +562,14 @@ ElementsStage ByElements::Pair::judged(const ExprStage& now) {
   const bool same = outputs_same(now);
   count(now, &out);
   if (same && assumed_.empty()) {
-    const Suspect* literal = literal_alone();
-    out.verdict = literal ? Verdict::kBad : Verdict::kGood;
+    const Suspect* literal = rests_on_unseen_ ? nullptr : literal_alone();
+    const Suspect* unseen = literal ? nullptr : unseen_literal();
+    // No pass makes a comparison of the same floats another one alone: what it did besides agrees with the former one.
+    if (unseen && compares(s_.all[unseen->now])) literal = unseen;
+    out.verdict = literal ? Verdict::kBad : unseen ? Verdict::kUnknown : Verdict::kGood;
     if (literal) blame(now, literal->finding, &out);
+    rests_on_unseen_ = !literal && unseen;
+    if (rests_on_unseen_) out.why = unsure_;
     return out;
   }
   // Upon what is only taken for the same no stage is called bad.

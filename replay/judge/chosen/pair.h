@@ -25,6 +25,9 @@ bool element_by_element(const Expr& e);
 // rounding away, a comparison, for two floats are seldom equal, and an extreme that begins with a number.
 bool hardly_told(const Expr& x);
 
+// Numbers that differ by no more, of the largest magnitude there, may be rounded: constants are folded in their own
+// types.
+constexpr double kRounding = 5e-7;
 // Draws more, at most, where a mask was seen on one side alone.
 constexpr int64_t kMaskTurns = 24;
 // Numbers that are enough, where half of them are different ones, to tell a value by nothing else.
@@ -178,6 +181,7 @@ class ByElements::Pair : public WholeStage {
   void suspect(ExprId e, ExprId before, ElementsFinding f);
   void suspect_output(const ExprStage& now, ExprId e, ExprId before, ElementsFinding f);
   const Suspect* literal_alone();
+  const Suspect* unseen_literal();
   // One of them with its dimensions in another order; kNoExpr where none is.
   ExprId any_permuted(ExprId e, const std::vector<Counterpart>& named, const std::vector<ExprId>& with,
                       const ExprSet& leaves);
@@ -198,7 +202,9 @@ class ByElements::Pair : public WholeStage {
     std::vector<ExprId> of;
     std::vector<std::pair<int64_t, int64_t>> seen;  // elements that are false, and that are true
     void note(const ChosenElements& elements);
-    bool both() const;  // often enough, of each that was looked at
+    bool both() const;                                     // often enough, of each that was looked at
+    bool rare() const;                                     // one side of one of them, all the same
+    bool side_seen(const ChosenElements& elements) const;  // the rare one of one of these
   };
   // They themselves, and operands of logical operations; with `choices`, what branches and selects go by, too.
   Masks masks_of(ExprId a, ExprId b, const ExprSet& cut, bool choices);
@@ -206,6 +212,14 @@ class ByElements::Pair : public WholeStage {
     std::vector<double> values;
     bool sure = true;
   };
+  std::vector<int64_t> beside_masks(ExprId e, ExprId with, const Dims& dims, const ExprSet& cut);
+  bool sample_beside(ExprId e, ExprId with, const Dims& dims, const ExprSet& cut, ChosenElements* elements,
+                     std::vector<int64_t>* at, Sampled* now);
+  ExprSet float_literals(ExprId e, const ExprSet& cut) const;
+  bool sample_moved(ExprId e, std::span<const int64_t> at, const ExprSet& cut, Draw how, const DrawnNear* near,
+                    ExprId literal, Sampled* out);
+  bool only_rounded(ExprId a, ExprId b, std::span<const int64_t> at, const ExprSet& cut, Draw how,
+                    const DrawnNear* near, const Sampled& x, const Sampled& y);
   // `used`: leaves that were drawn.
   int64_t affordable() const;  // elements, for one more value
   // `kept`: parameters are what the program had, where that is known.
@@ -223,6 +237,7 @@ class ByElements::Pair : public WholeStage {
   // Do they agree about constants, too, that they are made of?
   bool alike_near(ExprId a, ExprId b, std::span<const int64_t> at, const ExprSet& cut, bool* over, Masks* masks);
   bool alike_masked(ExprId a, ExprId b, std::span<const int64_t> at, const ExprSet& cut, bool* over, Masks* masks);
+  bool alike_rare(ExprId a, ExprId b, std::span<const int64_t> at, const ExprSet& cut, const Masks& masks);
   // False where it is over budget: the evaluation is of no more use then.
   bool sample(ChosenElements& elements, ExprId e, std::span<const int64_t> at, Sampled* out);
   static bool tells(const Sampled& a, const Sampled& b);
@@ -247,12 +262,13 @@ class ByElements::Pair : public WholeStage {
   std::vector<Assumed> assumed_;
   std::unordered_map<ExprId, Assumed> pending_;  // what could not be compared
   bool assuming_ = false;
-  bool over_ = false;          // the last comparison went over budget
-  bool ended_ = false;         // the last comparison: further down nothing can be told either
-  bool more_ = false;          // a comparison with its namesake alone may cost more
-  bool less_ = false;          // it reads what was not compared
-  std::vector<ExprId> found_;  // the same as others, in this stage
-  int64_t seen_ = 0, of_ = 0;  // elements by which the last comparison found them the same; that there are
+  bool over_ = false;             // the last comparison went over budget
+  bool rests_on_unseen_ = false;  // a literal that no chosen element tells from its former value
+  bool ended_ = false;            // the last comparison: further down nothing can be told either
+  bool more_ = false;             // a comparison with its namesake alone may cost more
+  bool less_ = false;             // it reads what was not compared
+  std::vector<ExprId> found_;     // the same as others, in this stage
+  int64_t seen_ = 0, of_ = 0;     // elements by which the last comparison found them the same; that there are
   ElementsSampled sampled_;
   ExprSet tried_;           // what has been looked at in this stage
   ExprSet same_outputs_;    // of this stage: found the same as the one in its place

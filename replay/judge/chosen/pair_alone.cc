@@ -527,7 +527,8 @@ bool ByElements::Pair::differs_at_elements(ExprId e, ExprId before, ElementsFind
   if (large_constants(e, cut) != large_constants(before, cut) || other_top_k(e, before, cut)) return false;
   if (read_another_parameter(e, before, cut, told)) return true;
   const Dims dims = shape_of(e).dims;
-  const std::vector<int64_t> at = sampled_indices(dims, s_.options.samples, e);
+  std::vector<int64_t> at = sampled_indices(dims, s_.options.samples, e);
+  for (int64_t k : beside_masks(e, before, dims, cut)) at.push_back(k);
   bool differs = false;
   for (const Draw how : {Draw::kMixed, Draw::kPositive, Draw::kInside}) {
     if (how == Draw::kInside && differs) break;

@@ -16,8 +16,6 @@
 namespace hlo {
 namespace {
 
-// Of values that differ by no more, of the largest magnitude there: constants are folded in their own types.
-constexpr double kRounding = 5e-7;
 // Values that one is taken apart into.
 constexpr size_t kMostApart = 4000;
 // Candidates may cost so many times what the value itself does, and a few elements more.
@@ -28,6 +26,8 @@ constexpr int64_t kTimesMore = 8;
 constexpr int64_t kTimesLess = 16;
 // Numbers of a table that are drawn as they stand: where each device's part begins.
 constexpr int64_t kSmallTable = 64;
+// The seed of a leaf that is drawn anew.
+constexpr uint64_t kAnew = 0xA2E3;
 // Behind the partitioner so many levels are tried at least.
 constexpr int kLevelsOfJoined = 3;
 // How far a leaf's own operands are looked at.
@@ -36,8 +36,6 @@ constexpr size_t kMostTies = 200;
 constexpr int64_t kScaledTurns = 2;
 // Elements of one draw from which on there are few of them.
 constexpr int64_t kDear = 1 << 17;
-// Elements of either side of a mask: what is seldom seen is told apart seldom, too.
-constexpr int64_t kSeenSides = 4;
 // Constants of more elements are `{...}` in XLA's dumps (xla/hlo/ir/hlo_print_options.h).
 constexpr int64_t kElided = 10;
 
@@ -228,8 +226,8 @@ ChosenElements ByElements::Pair::evaluation(const Set& cut, Draw how, Set* used,
         if (kept && leaf.kind == Expr::kParameter &&
             s_.options.kept->give(leaf.leaf, leaf.m->u()[leaf.shape], indices, to))
           return;
-        draw_elements(s_.all, x, indices, s_.options.seed + static_cast<uint64_t>(near ? near->turn : 0), how, near,
-                      to);
+        const auto turn = static_cast<uint64_t>(near ? near->turn : 0) + (near && near->anew == x ? kAnew : 0);
+        draw_elements(s_.all, x, indices, s_.options.seed + turn, how, near, to);
       },
       options_of(cut));
 }
@@ -317,7 +315,7 @@ bool ByElements::Pair::alike_drawn(ExprId a, ExprId b, std::span<const int64_t> 
     *over = true;
     return false;
   }
-  if (!alike(x, y, &where)) return false;
+  if (!alike(x, y, &where) || !only_rounded(a, b, at, cut, how, &near, x, y)) return false;
   if (all_finite(x)) masks->note(elements);
   return true;
 }
@@ -338,47 +336,6 @@ bool ByElements::Pair::alike_near(ExprId a, ExprId b, std::span<const int64_t> a
     dear = dear || s_.spent - before > kDear;
   }
   return true;
-}
-
-ByElements::Pair::Masks ByElements::Pair::masks_of(ExprId a, ExprId b, const Set& cut, bool choices) {
-  Set chosen;
-  for (ExprId e : reached({a, b}, cut)) {
-    const Expr& x = s_.all[e];
-    const Opcode op = x.kind == Expr::kOperation ? x.m->op(x.inst) : Opcode::Tuple;
-    const bool hides = op == Opcode::And || op == Opcode::Or;
-    const bool chooses = choices && (x.kind == Expr::kBranch || op == Opcode::Select);
-    for (size_t k = 0; k < (hides ? x.operands.size() : chooses ? 1 : 0); ++k)
-      if (shape_of(x.operands[k]).type == ElementType::Pred && !s_.is_fixed(x.operands[k]))
-        chosen.insert(x.operands[k]);
-  }
-  // What is never true, as a row of `one_hot` nearly is, is alike whatever it is.
-  for (ExprId e : {a, b})
-    if (shape_of(e).type == ElementType::Pred && !s_.is_fixed(e)) chosen.insert(e);
-  Masks out;
-  out.of.assign(chosen.begin(), chosen.end());
-  out.seen.resize(out.of.size());
-  return out;
-}
-
-void ByElements::Pair::Masks::note(const ChosenElements& elements) {
-  for (size_t k = 0; k < of.size(); ++k) elements.count_sides(of[k], &seen[k].first, &seen[k].second);
-}
-
-bool ByElements::Pair::Masks::both() const {
-  return std::all_of(seen.begin(), seen.end(), [](const auto& s) {
-    return s.first + s.second == 0 || std::min(s.first, s.second) >= kSeenSides;
-  });
-}
-
-// Both sides of masks that constants and magnitudes did not show, by further draws.
-bool ByElements::Pair::alike_masked(ExprId a, ExprId b, std::span<const int64_t> at, const Set& cut, bool* over,
-                                    Masks* masks) {
-  DrawnNear turns;
-  const int64_t most = s_.spent + affordable();
-  for (turns.turn = 1; turns.turn <= kMaskTurns && !masks->both() && s_.spent < most; ++turns.turn) {
-    if (!alike_drawn(a, b, at, cut, turns.turn % 2 ? Draw::kMixed : Draw::kPositive, turns, over, masks)) return false;
-  }
-  return masks->both();
 }
 
 // Could another value be alike by chance? Masks, zeros, small integers are.
@@ -432,6 +389,7 @@ ByElements::Pair::Answer ByElements::Pair::compare(ExprId e, const std::vector<E
     at = where_told(e, with[0], anywhere, elements[0]);
     over_ = !sample(elements[0], e, at, &now[0]) || !sample(elements[1], e, at, &now[1]);
     ended_ = over_ || (!any_finite(now[0]) && !any_finite(now[1]));
+    if (!ended_) over_ = ended_ = !sample_beside(e, with[0], dims, cut, elements, &at, now);
     if (ended_) return Answer::kUnsure;
     bool over_first = false;
     const Set own = used;
@@ -447,7 +405,8 @@ ByElements::Pair::Answer ByElements::Pair::compare(ExprId e, const std::vector<E
           alike_all = differs = false, over = true;
           break;
         }
-        alike_all = alike(was, now[d], &where);
+        alike_all = alike(was, now[d], &where) &&
+                    only_rounded(c, e, at, cut, d ? Draw::kPositive : Draw::kMixed, nullptr, was, now[d]);
         if (alike_all || c != with[0]) continue;
         // Constants are folded in types of few digits: what that may be is no difference for certain.
         differs = was.sure && now[d].sure && !alike(was, now[d], &where, s_.coarsest);
@@ -464,7 +423,8 @@ ByElements::Pair::Answer ByElements::Pair::compare(ExprId e, const std::vector<E
       for (int d = 0; d < 2; ++d)
         if (all_finite(now[d])) masks.note(elements[d]);  // no number is neither less nor not
       alike_all = alike_all && alike_kept(e, c, at, cut, &masks, &differs, c == with[0] ? told : nullptr);
-      alike_all = alike_all && alike_near(e, c, at, cut, &over, &masks) && alike_masked(e, c, at, cut, &over, &masks);
+      alike_all = alike_all && alike_near(e, c, at, cut, &over, &masks) && alike_masked(e, c, at, cut, &over, &masks) &&
+                  alike_rare(e, c, at, cut, masks);
       if (alike_all) {
         saw(e, with, at);
         *same = c;

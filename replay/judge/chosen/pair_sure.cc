@@ -153,6 +153,9 @@ bool drops_terms(const Expressions& all, const Expr& x, const Expr& y, std::stri
   return true;
 }
 
+// Literals of which the former value is tried.
+constexpr size_t kMostUnseen = 12;
+
 // Has what is taken together some value of either sign, whatever it is made of?
 bool of_either_sign(const Expr& x) {
   if (x.kind == Expr::kParameter || x.kind == Expr::kFormal) return true;
@@ -380,6 +383,41 @@ const ByElements::Pair::Suspect* ByElements::Pair::literal_alone() {
   for (const Suspect* s : literals) s_.all.set_same(s->now, s->now);
   for (const auto& [e, same] : undone) s_.all.set_same(e, same);
   return alone ? literals[0] : nullptr;
+}
+
+// Of what a few elements hardly show: does the stage pass with its former value, too? Then no element showed which of
+// both is right, and the stage rests on it all the same.
+const ByElements::Pair::Suspect* ByElements::Pair::unseen_literal() {
+  const std::vector<Suspect> suspects = suspects_;
+  std::vector<ExprId> before;
+  s_.before.result.leaves(&before);
+  size_t tried = 0;
+  for (size_t k = 0; k < suspects.size(); ++k) {
+    const Suspect& s = suspects[k];
+    if (!hardly_told(s_.all[s.now]) || s_.all.same(s.now) != s.now) continue;
+    // By form alone nothing may rest on it.
+    std::vector<std::pair<ExprId, ExprId>> undone;
+    for (ExprId e : found_) {
+      const std::vector<ExprId> on = reached({e}, {});
+      if (std::find(on.begin(), on.end(), s.now) == on.end()) continue;
+      undone.emplace_back(e, s_.all.same(e));
+      s_.all.set_same(e, e);
+    }
+    std::vector<ExprId> is;
+    ExpressionWalk(s_.all, wide_, nullptr).run().result.leaves(&is);
+    bool passes = false;
+    if (is != before && tried++ < kMostUnseen) {
+      s_.all.set_same(s.now, s.before);
+      in_vain_ = 0;
+      passes = outputs_same(walk());
+      s_.all.set_same(s.now, s.now);
+    }
+    for (const auto& [e, same] : undone) s_.all.set_same(e, same);
+    if (!passes) continue;
+    unsure_ = fmt::format("{} {}, which no chosen element shows", name(s.now), s.finding.words);
+    return &suspects_[k];
+  }
+  return nullptr;
 }
 
 }  // namespace hlo

@@ -242,11 +242,12 @@ bool Inside::Comparison::changed_places(const Visit& now, const Visit& before) c
 }
 
 // What reads that value, directly or not, is followed down to values that agree with the stage before.
-Inside::Comparison::Fate Inside::Comparison::fate(uint32_t visit, bool* seen_blind) {
+Inside::Comparison::Fate Inside::Comparison::fate(uint32_t visit, Frontier* frontier) {
   const Module &a = a_.walked.module->m(), &b = b_.walked.module->m();
   std::vector<uint32_t> work{visit};
   std::unordered_set<uint32_t> seen{visit};
-  bool rewritten = false, blind = false;  // blind: the same function of one other value, which gives what it gave
+  bool rewritten = false;
+  Frontier own;
   for (size_t k = 0; k < work.size(); ++k) {
     std::vector<uint32_t> readers;
     find_readers_of(work[k], &readers);
@@ -264,19 +265,21 @@ Inside::Comparison::Fate Inside::Comparison::fate(uint32_t visit, bool* seen_bli
       const Visit& was = a_.walked.visits[old];
       const bool same = role_of(a, was.inst) == role && same_operation(was.inst, reader.inst);
       rewritten = rewritten || !same;
+      own.rewired = own.rewired || !reads_as_before(reader, was);
       const bool differs = !values_agree(reader, was);
       if (differs || (fresh(reader.term) && b.op(reader.inst) != Opcode::CustomCall)) {
         work.push_back(r);
       } else if (same) {
         // As where all that it reads is transposed.
         rewritten = rewritten || changed_places(reader, was);
-        blind = blind || (other_operands(reader, was) == 1 && reader.operands.size() == was.operands.size());
+        const size_t others = reader.operands.size() == was.operands.size() ? other_operands(reader, was) : 0;
+        own.blind = own.blind || others == 1, own.cancelled = own.cancelled || others > 1;
       }
     }
   }
-  if (seen_blind) *seen_blind = blind;
+  if (frontier) *frontier = own;
   if (!rewritten) return Fate::kErased;
-  return blind ? Fate::kNotTold : Fate::kHealed;
+  return own.blind ? Fate::kNotTold : Fate::kHealed;
 }
 
 // Of two that are one and read other values: the pair that makes the first operand that is not what it was.

@@ -47,6 +47,25 @@ Value with_ties(Universe& u, ShapeId shape, size_t operand) {
   return v;
 }
 
+// Every element the same small number: both signs and zero where the type has them.
+constexpr size_t kAlike = 3;
+Value all_the_same(Universe& u, ShapeId shape, size_t which) {
+  Value v;
+  v.shape = shape, v.data = new_array(u, shape);
+  const ElementType t = u[shape].type;
+  const int width = storage_bytes(t);
+  for (int64_t e = 0, n = u[shape].elements_count(); e < n; ++e) {
+    char* at = v.mutable_bytes() + e * width;
+    if (t == ElementType::Pred)
+      *at = static_cast<char>(which % 2);
+    else if (is_integral(t))
+      store_int(t, at, which == 2 && is_signed_int(t) ? -2 : static_cast<int64_t>(2 * which));
+    else
+      store_double(t, at, which == 2 ? -2 : static_cast<double>(2 * which));
+  }
+  return v;
+}
+
 double deviation_of(const Universe& u, const Value& a, const Value& b) {
   double worst = 0;
   for (size_t k = 0; k < a.elements.size() && k < b.elements.size(); ++k)
@@ -178,6 +197,33 @@ double Numbering::sorts_elsewhere(StageModule& a, InstId i, StageModule& b, Inst
     return INFINITY;
   }
   return 0;
+}
+
+double Numbering::deviation_by_operand(StageModule& s, InstId i, size_t which, const Term& one, const Term& other) {
+  const Module& m = s.m();
+  for (InstId o : m.operands(i))
+    if (!is_flag_or_number(m.shape(o))) return -1;
+  if (s.devices > 1 && s.asks_who(i)) return -1;
+  double worst = 0;
+  try {
+    for (size_t t = 0; t <= kAlike; ++t) {
+      std::vector<Value> given;
+      for (size_t o = 0; o < m.operand_count(i); ++o) {
+        const ShapeId shape = m.shape_id(m.operand(i, o));
+        given.push_back(o == which    ? value(one, shape, 0)
+                        : t == kAlike ? with_ties(u_, shape, o)
+                                      : all_the_same(u_, shape, t));
+      }
+      std::vector<Value> turned = given;
+      turned[which] = value(other, m.shape_id(m.operand(i, which)), 0);
+      const Value p = s.evaluators[0]->run_instruction(i, std::move(given)),
+                  q = s.evaluators[0]->run_instruction(i, std::move(turned));
+      worst = std::max(worst, deviation_of(u_, p, q));
+    }
+    return worst;
+  } catch (const Failure&) {
+    return -1;
+  }
 }
 
 double Numbering::deviation_elsewhere(StageModule& a, InstId i, StageModule& b, InstId k) {

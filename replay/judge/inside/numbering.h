@@ -159,6 +159,9 @@ class Numbering {
   // give: with ties, zeros and both signs. Elementwise ones, and those of which the computations that they apply are
   // others (these on scalars). Negative where that cannot be tried, else the deviation of their results.
   double deviation_elsewhere(StageModule& a, InstId i, StageModule& b, InstId k);
+  // How far an operation's results are apart where its operand `which` has one of two values and the others are what
+  // the inputs do not give, of each sign alone among them. Negative where that cannot be tried.
+  double deviation_by_operand(StageModule& s, InstId i, size_t which, const Term& one, const Term& other);
   // Of two computations of scalars: some scalars of which they make other results. Empty where none were found, or such
   // cannot be tried.
   std::vector<std::vector<Value>> scalars_that_tell(StageModule& a, CompId c, StageModule& b, CompId d);

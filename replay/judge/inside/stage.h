@@ -48,11 +48,18 @@ class Inside::Comparison {
     kHealed,   // what reads it was rewritten, and makes up for it
     kNotTold,  // what reads it was rewritten, and yet it is these inputs that do not tell further on
   };
-  // `seen_blind`: set where something that is what it was reads one other value, and gives what it gave.
-  Fate fate(uint32_t visit, bool* seen_blind = nullptr);
+  // What is seen where values agree again, and on the way there.
+  struct Frontier {
+    bool blind = false;      // something that is what it was reads one other value, and gives what it gave
+    bool cancelled = false;  // the same of several other values
+    bool rewired = false;    // a reader reads by other names than it did
+  };
+  Fate fate(uint32_t visit, Frontier* frontier = nullptr);
   size_t other_operands(const Visit& now, const Visit& before) const;
   bool changed_places(const Visit& now, const Visit& before) const;
   bool reads_other_value(const Visit& before, const Visit& now) const;
+  bool reads_as_before(const Visit& now, const Visit& before) const;
+  bool other_constant(const Visit& before, const Visit& now);
   void judge_rewired(InsideStage* out);
   Departed rewired_behind(const Departed& d);
   bool other_element(const Visit& before, const Visit& now) const;
