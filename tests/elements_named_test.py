@@ -152,6 +152,16 @@ def certain(tmp):
   ROOT t = (f32[], f32[], f32[]) tuple(q, r, two)
 """)
 
+    def shares(first):  # of so large sums
+        return large_entry(f"""  z = f32[] constant(0)
+  little = f32[] constant(1e-06)
+  e = f32[65536,65536]{{1,0}} exponential(p)
+  total = f32[65536]{{0}} reduce(e, {first}), dimensions={{1}}, to_apply=add
+  sb = f32[65536,65536]{{1,0}} broadcast(total), dimensions={{0}}
+  d = f32[65536,65536]{{1,0}} divide(e, sb)
+  ROOT r = (f32[65536,65536]{{1,0}}, f32[]) tuple(d, little)
+""")
+
     def largest(first, terms, of="maximum"):
         return large_entry(f"""  q = f32[65536,65536]{{1,0}} parameter(1)
   d = f32[65536,65536]{{1,0}} dot(p, q), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}
@@ -178,6 +188,7 @@ def certain(tmp):
             ("another number of those that there are", padded(1), padded(0), "n"),
             ("a sum that begins with two", reduced("add", "0"), reduced("add", "2"), "z"),
             ("a sum of squares that begins with another constant", squares("z"), squares("two"), "r"),
+            ("a large sum that begins with a little", shares("z"), shares("little"), "total"),
             ("an operand of an unknown call, transposed", called("transpose(p), dimensions={1,0}"), called("copy(p)"), "t"),
             ("a difference turned round", difference("ones, th"), difference("th, ones"), "sb")):
         code, j = bisect(tmp, name, [("", good), ("algsimp", bad)])
@@ -309,6 +320,7 @@ def alone(tmp):
             ("a result of a call in another order", [moved("transpose(y), dimensions={1,0}"), moved("copy(y)")], "t"),
             ("another call's result", [moved("copy(y)"), moved("copy(w)")], "t"),
             ("a sum that begins with two, its terms renamed before", [begins("q", "z"), begins("q.1", "z"), begins("q.1", "two")], "r"),
+            ("a sum that begins with two, its terms and itself renamed", [begins("q", "z"), begins("q.1", "z"), begins("q.1", "two").replace("  r =", "  r.1 =").replace("tuple(r,", "tuple(r.1,")], "r.1"),
             ("sides of a choice turned round", [chosen("as, p"), chosen("p, as")], "ch"),
             ("whether equal ones count", [compared("GT"), compared("GE")], "g"),
             ("a reducer that two apply", [tree("add"), tree("minimum")], "h"),

@@ -185,6 +185,7 @@ ExprId ByElements::Pair::met(ExprId e, InstId by, const Expr::View* order) {
   for (const Counterpart& c : named) with.push_back(c.e);
   for (ExprId c : near(e, by, leaves))
     if (with.size() < kMostTried && std::find(with.begin(), with.end(), c) == with.end()) with.push_back(c);
+  if (named.empty()) suspect_beginning(e, by, &with);
   if (with.empty()) return why_[e] = "nothing of the stage before is like it", e;
   if (ExprId part = proven_part(e, with); part != kNoExpr) return found_same(e, part);
   for (size_t k = 0; divided_ && k < std::min(with.size(), kMostTurned); ++k)

@@ -22,7 +22,7 @@ using ExprSet = std::unordered_set<ExprId>;
 bool element_by_element(const Expr& e);
 
 // Where it surely is another value, a few elements may be the same all the same: a literal, which may be no more than
-// rounding away, a comparison, for two floats are seldom equal, and an extreme that begins with a number.
+// rounding away, a comparison, for two floats are seldom equal, and a sum or an extreme that begins with a number.
 bool hardly_told(const Expr& x);
 
 // Numbers that differ by no more, of the largest magnitude there, may be rounded: constants are folded in their own
@@ -150,6 +150,7 @@ class ByElements::Pair : public WholeStage {
   // Tries of one pair of values, each further from the results.
   static constexpr int kLevels = 12;
   // Is it another value than the stage before has there, by what both are? `told`: who, and in words.
+  void suspect_beginning(ExprId e, InstId by, std::vector<ExprId>* with);
   bool surely_differs(ExprId e, ExprId before, InstId by, ElementsFinding* told);
   bool other_trips(const Expr& x, const Expr& y, InstId by, std::string* words);
   bool begins_too_far(ExprId e, ExprId before, std::string* words);

@@ -71,6 +71,11 @@ bool other_reduction(const Expressions& all, const Expr& reduction, const Expr& 
   return true;
 }
 
+double number_of(const Literal& l, ElementType type) {
+  if (type == ElementType::Pred) return l.bytes[0] != 0;
+  return is_float(type) ? load_double(type, l.bytes.data()) : static_cast<double>(load_int(type, l.bytes.data()));
+}
+
 // Of two reductions, as they are written: the same sums or products, from another literal?
 bool from_another_literal(const Expr& x, const Expr& y, std::string* words) {
   if (x.m->op(x.inst) != Opcode::Reduce || y.m->op(y.inst) != Opcode::Reduce || x.m->operand_count(x.inst) != 2 ||
@@ -85,6 +90,9 @@ bool from_another_literal(const Expr& x, const Expr& y, std::string* words) {
   if (x.m->op(a) != Opcode::Constant || y.m->op(b) != Opcode::Constant) return false;
   const Literal &l = x.m->literal(a), &r = y.m->literal(b);
   if (l.elided || r.elided || l.bytes == r.bytes || l.bytes.size() != r.bytes.size()) return false;
+  const ElementType type = x.m->shape(a).type;
+  if (type != y.m->shape(b).type) return false;
+  if (!is_complex(type) && number_of(l, type) == number_of(r, type)) return false;  // 0 and -0
   *words = "begins with another number than before";
   return true;
 }
@@ -92,11 +100,6 @@ bool from_another_literal(const Expr& x, const Expr& y, std::string* words) {
 // Drawn values are so small where constants count, and so many elements tell; how many of those fall short of them.
 constexpr double kSmall = 0x1p-20;
 constexpr size_t kEnoughShort = 4, kPartShort = 4;
-
-double number_of(const Literal& l, ElementType type) {
-  if (type == ElementType::Pred) return l.bytes[0] != 0;
-  return is_float(type) ? load_double(type, l.bytes.data()) : static_cast<double>(load_int(type, l.bytes.data()));
-}
 
 // The literal that a reduction of one array begins with.
 const Literal* begins_with(const Expr& x) {
@@ -249,8 +252,9 @@ bool hardly_told(const Expr& x) {
   if (literal_of(x)) return true;
   const Opcode op = x.kind == Expr::kOperation ? x.m->op(x.inst) : Opcode::Tuple;
   Opcode by;
-  return op == Opcode::Compare || (op == Opcode::Reduce && begins_with(x) &&
-                                   plain_operation(*x.m, x.m->called(x.inst)[0], &by) && takes_one_of_them(by));
+  return op == Opcode::Compare ||
+         (op == Opcode::Reduce && begins_with(x) && plain_operation(*x.m, x.m->called(x.inst)[0], &by) &&
+          (takes_one_of_them(by) || takes_extremes_or_sums(by)));
 }
 
 bool other_elements(const Expressions& all, ExprId a, ExprId b) {
@@ -340,6 +344,7 @@ bool ByElements::Pair::surely_differs(ExprId e, ExprId before, InstId by, Elemen
       begins_too_far(e, before, &told->words))
     return true;
   if (x.kind == Expr::kOperation && from_another_literal(x, y, &told->words)) {
+    if (of_one_array(s_.all, x, y)) return true;
     const auto input = s_.by_name.find(std::string(y.m->inst_name(y.m->operand(y.inst, 0))));
     return input != s_.by_name.end() && input->second.size() == 1 && input->second[0].id == x.operands[0];
   }
@@ -351,6 +356,21 @@ bool ByElements::Pair::surely_differs(ExprId e, ExprId before, InstId by, Elemen
   told->before = told->after = wide_->inst_name(wide_->operand(by, which));
   told->words = "gives its elements in another order to " + std::string(wide_->inst_name(by));
   return true;
+}
+
+// Under a new name: what takes the same terms together from another number is none of what it may be.
+void ByElements::Pair::suspect_beginning(ExprId e, InstId by, std::vector<ExprId>* with) {
+  const Expr& x = s_.all[e];
+  if (x.kind != Expr::kOperation || x.m->op(x.inst) != Opcode::Reduce || !hardly_told(x)) return;
+  ElementsFinding f;
+  const auto other = std::find_if(with->begin(), with->end(), [&](ExprId c) {
+    return (from_another_literal(x, s_.all[c], &f.words) && of_one_array(s_.all, x, s_.all[c])) ||
+           begins_too_far(e, c, &f.words);
+  });
+  if (other == with->end()) return;
+  f.before = f.after = wide_->inst_name(by);
+  suspect(e, *other, std::move(f));
+  with->erase(other);
 }
 
 // With each literal as it was before, and nothing taken for the same that rests on one: is all the same then? A literal
