@@ -3,6 +3,7 @@ not tell.
 
 inside_rewired_test.py HLO_REPLAY SOURCE_FOLDER
 """
+import re
 import sys
 
 import inside_test
@@ -78,8 +79,78 @@ def other_constants():
     sound("the same number by another name", [positive.replace("constant(-1)", "constant(0)"), positive.replace("constant(-1)", "constant(0)").replace("maximum(power, least)", "maximum(power, nothing)")])
 
 
+def copies():
+    """What only hands a value on, and another one than it did."""
+    carried = """body {
+  s = (s32[], f32[8]) parameter(0)
+  k = s32[] get-tuple-element(s), index=0
+  v = f32[8] get-tuple-element(s), index=1
+  one = s32[] constant(1)
+  next = s32[] add(k, one)
+  w = f32[8] sine(v)
+  ROOT t = (s32[], f32[8]) tuple(next, w)
+}
+
+cond {
+  s = (s32[], f32[8]) parameter(0)
+  k = s32[] get-tuple-element(s), index=0
+  three = s32[] constant(3)
+  ROOT l = pred[] compare(k, three), direction=LT
+}
+
+ENTRY e {
+  x = f32[2,4] parameter(0)
+  zero = s32[] constant(0)
+  a = f32[2,4] tanh(x)
+  b = f32[2,4] exponential(a)
+  row = f32[8] reshape(b)
+  s = (s32[], f32[8]) tuple(zero, row)
+  l = (s32[], f32[8]) while(s), condition=cond, body=body
+  v = f32[8] get-tuple-element(l), index=1
+  c = f32[2,4] cosine(b)
+  ROOT r = (f32[8], f32[2,4]) tuple(v, c)
+}
+"""
+    named("a reshape that a loop begins with", [carried, carried.replace("row = f32[8] reshape(b)", "row = f32[8] reshape(a)")], "row")
+    read = """  x = f32[2,4] parameter(0)
+  a = f32[2,4] tanh(x)
+  b = f32[2,4] exponential(a)
+  c = f32[2,4] copy(b)
+  d = f32[4,2] transpose(c), dimensions={1,0}
+  ROOT r = (f32[4,2], f32[2,4]) tuple(d, b)"""
+    named("a copy of another value", [read, read.replace("copy(b)", "copy(a)")], "c")
+    # A pass may read a value in another place, where its reader undoes that.
+    sound("a copy of another value, and its reader changes with it", [read, read.replace("copy(b)", "copy(a)").replace("  d =", "  b.1 = f32[2,4] exponential(c)\n  d =").replace("transpose(c)", "transpose(b.1)")])
+
+
+def new_names():
+    """No name is left of the stage before: by what stands beside what is read, which nothing reads any more."""
+    inner = """  a = s32[4] add(p, p)
+  n = pred[4] compare(p, a), direction=LT
+  b = s32[4] select(n, a, p)
+  row = s32[4,1] reshape(b)
+  low = s32[4,1] constant({{0},{1},{0},{2}})
+  ge = pred[4,1] compare(row, low), direction=GE
+  g = f32[4] gather(t, row), offset_dims={}, collapsed_slice_dims={0}, start_index_map={0}, index_vector_dim=1, slice_sizes={1}
+  s = f32[4,1] select(ge, first, second)
+"""
+    body = inner.replace("first", "u").replace("second", "w") + "  ROOT r = (f32[4], f32[4,1]) tuple(g, s)\n"
+    before = "inner {\n  p = s32[4] parameter(0)\n  t = f32[16] parameter(1)\n  u = f32[4,1] parameter(2)\n  w = f32[4,1] parameter(3)\n" + body + "}\n\n" + """ENTRY e {
+  k = s32[4] parameter(0)
+  t = f32[16] parameter(1)
+  u = f32[4,1] parameter(2)
+  w = f32[4,1] parameter(3)
+  ROOT c = (f32[4], f32[4,1]) call(k, t, u, w), to_apply=inner
+}
+"""
+    after = "ENTRY e {\n  k = s32[4] parameter(0)\n  t = f32[16] parameter(1)\n  u = f32[4,1] parameter(2)\n  w = f32[4,1] parameter(3)\n"
+    after += re.sub(r"(?<![\w\[=])(a|n|b|row|low|ge|g|s)(?=[ ,)])", r"\1.0", body.replace("(p, ", "(k, ").replace("p)", "k)")) + "}\n"
+    sound("new names alone", [before, after])
+    named("a reshape of another value under new names", [before, after.replace("reshape(b.0)", "reshape(a.0)")], "row.0")
+
+
 def main():
-    cancelled(), other_constants()
+    cancelled(), other_constants(), copies(), new_names()
     print("inside_rewired_test:", "FAILED" if inside_test.failed else "passed")
     return 1 if inside_test.failed else 0
 
