@@ -79,6 +79,24 @@ def other_constants():
     sound("the same number by another name", [positive.replace("constant(-1)", "constant(0)"), positive.replace("constant(-1)", "constant(0)").replace("maximum(power, least)", "maximum(power, nothing)")])
 
 
+def folded():
+    """A bound that a pass folds, and no index of these inputs reaches."""
+    clamped = """  x = f32[16] parameter(0)
+  i = s32[4] parameter(1)
+  ends = s32[1] constant({15})
+  last = s32[] reshape(ends)
+  bound = s32[4] broadcast(last), dimensions={}
+  fits = pred[4] compare(i, bound), direction=LE
+  g = f32[4] gather(x, i), offset_dims={}, collapsed_slice_dims={0}, start_index_map={0}, index_vector_dim=1, slice_sizes={1}
+  filler = f32[] constant(nan)
+  none = f32[4] broadcast(filler), dimensions={}
+  ROOT r = f32[4] select(fits, g, none)"""
+    right = clamped.replace("  ends = s32[1] constant({15})\n  last = s32[] reshape(ends)\n", "  c = s32[] constant(15)\n").replace("broadcast(last)", "broadcast(c)")
+    sound("a bound folded", [clamped, right])
+    named("a bound folded to one more", [clamped, right.replace("constant(15)", "constant(17)")], "c")
+    sound("a bound of less, asked otherwise", [clamped, right.replace("constant(15)", "constant(16)").replace("direction=LE", "direction=LT")])
+
+
 def copies():
     """What only hands a value on, and another one than it did."""
     carried = """body {
@@ -150,7 +168,7 @@ def new_names():
 
 
 def main():
-    cancelled(), other_constants(), copies(), new_names()
+    cancelled(), other_constants(), folded(), copies(), new_names()
     print("inside_rewired_test:", "FAILED" if inside_test.failed else "passed")
     return 1 if inside_test.failed else 0
 

@@ -450,8 +450,10 @@ void Inside::Comparison::judge_values(InsideStage* out) {
     if (out->findings.size() >= kMostFindings) break;
     // Or it reads one that stands in another's place.
     if (Departed from; !d.operands_agree) {
-      if (!origin(d, &from) || !from.operands_agree || !only_name(from)) continue;
-      d = from;
+      if (origin(d, &from) && from.operands_agree && only_name(from))
+        d = from;
+      else if (!other_number(d))
+        continue;
     }
     if (!told.insert(d.now).second) continue;
     const Visit &v = b_.walked.visits[d.now], &w = a_.walked.visits[d.before];
@@ -468,10 +470,12 @@ void Inside::Comparison::judge_values(InsideStage* out) {
       continue;
     }
     out->findings.push_back(describe(d));
+    if (InstId folded = folded_anew(d); folded.valid()) out->findings.back().after = folded;
     out->findings.back().outputs_move = false;
     if (out->verdict != Verdict::kBad) {
       out->verdict = Verdict::kBad;
-      out->why = fmt::format("{}: {}", b_.walked.module->m().inst_name(v.inst), out->findings.back().difference);
+      out->why = fmt::format("{}: {}", b_.walked.module->m().inst_name(out->findings.back().after),
+                             out->findings.back().difference);
     }
   }
 }

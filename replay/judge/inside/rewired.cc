@@ -3,6 +3,50 @@
 #include "replay/judge/inside/stages.h"
 
 namespace hlo {
+namespace {
+
+// Instructions that what is made of constants alone may be made of.
+constexpr size_t kMostOfConstants = 64;
+
+// The constants that it is made of, where it is made of nothing else; else none.
+std::vector<InstId> made_of_constants(const Module& m, InstId i) {
+  std::vector<InstId> work{i}, out;
+  std::unordered_set<InstId> seen{i};
+  for (size_t k = 0; k < work.size(); ++k) {
+    const Opcode op = m.op(work[k]);
+    if (op == Opcode::Constant) out.push_back(work[k]);
+    const bool leaf = op == Opcode::Constant || op == Opcode::Iota;
+    if (k >= kMostOfConstants || !m.called(work[k]).empty() || (!leaf && m.operands(work[k]).empty())) return {};
+    for (InstId o : m.operands(work[k]))
+      if (seen.insert(o).second) work.push_back(o);
+  }
+  return out;
+}
+
+}  // namespace
+
+// Integers of constants alone: whatever the inputs, another one than there was.
+bool Inside::Comparison::other_number(const Departed& d) const {
+  const Module &a = a_.walked.module->m(), &b = b_.walked.module->m();
+  const Visit &v = b_.walked.visits[d.now], &w = a_.walked.visits[d.before];
+  const Shape& shape = b.shape(v.inst);
+  return shape.is_array() && (is_integral(shape.type) || shape.type == ElementType::Pred) &&
+         a[w.inst].name == b[v.inst].name && !made_of_constants(a, w.inst).empty() &&
+         !made_of_constants(b, v.inst).empty();
+}
+
+// The constant under a new name that such a number is made of, where it is one alone.
+InstId Inside::Comparison::folded_anew(const Departed& d) const {
+  const Module& b = b_.walked.module->m();
+  InstId out;
+  if (d.operands_agree || !other_number(d)) return out;
+  for (InstId c : made_of_constants(b, b_.walked.visits[d.now].inst)) {
+    if (a_.walked.by_name.contains(b[c].name)) continue;
+    if (out.valid()) return {};
+    out = c;
+  }
+  return out;
+}
 
 // The same operation, or call, that reads by another name a value that there was, in the place of one that is not read
 // under another name.

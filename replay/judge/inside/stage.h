@@ -60,6 +60,8 @@ class Inside::Comparison {
   bool reads_other_value(const Visit& before, const Visit& now) const;
   bool reads_as_before(const Visit& now, const Visit& before) const;
   bool other_constant(const Visit& before, const Visit& now);
+  bool other_number(const Departed& d) const;
+  InstId folded_anew(const Departed& d) const;
   void judge_rewired(InsideStage* out);
   Departed rewired_behind(const Departed& d);
   bool other_element(const Visit& before, const Visit& now) const;
