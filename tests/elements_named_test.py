@@ -162,6 +162,21 @@ def certain(tmp):
   ROOT r = (f32[65536,65536]{{1,0}}, f32[]) tuple(d, little)
 """)
 
+    def below(dimension):  # what a softmax is less by cancels out
+        rows, big = "f32[262144,128]{1,0}", "f32[262144,128,128]{2,1,0}"
+        return large_entry(f"""  z = f32[] constant(0)
+  low = f32[] constant(-inf)
+  q = {big} reshape(p)
+  x = {big} tanh(q)
+  most = {rows} reduce(x, low), dimensions={{{dimension}}}, to_apply=max
+  mb = {big} broadcast(most), dimensions={{0,1}}
+  d = {big} subtract(x, mb)
+  e = {big} exponential(d)
+  total = {rows} reduce(e, z), dimensions={{2}}, to_apply=add
+  sb = {big} broadcast(total), dimensions={{0,1}}
+  ROOT r = {big} divide(e, sb)
+""", SUM + SUM.replace("add {", "max {").replace(" add(a", " maximum(a"))
+
     def largest(first, terms, of="maximum"):
         return large_entry(f"""  q = f32[65536,65536]{{1,0}} parameter(1)
   d = f32[65536,65536]{{1,0}} dot(p, q), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}
@@ -189,6 +204,7 @@ def certain(tmp):
             ("a sum that begins with two", reduced("add", "0"), reduced("add", "2"), "z"),
             ("a sum of squares that begins with another constant", squares("z"), squares("two"), "r"),
             ("a large sum that begins with a little", shares("z"), shares("little"), "total"),
+            ("a softmax's largest along another dimension", below(2), below(1), "most"),
             ("an operand of an unknown call, transposed", called("transpose(p), dimensions={1,0}"), called("copy(p)"), "t"),
             ("a difference turned round", difference("ones, th"), difference("th, ones"), "sb")):
         code, j = bisect(tmp, name, [("", good), ("algsimp", bad)])

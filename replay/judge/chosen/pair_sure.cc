@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ir/find_instruction.h"
 #include "ir/literal.h"
 #include "passes/simplify/loops.h"
 #include "replay/judge/chosen/pair.h"
@@ -217,6 +218,17 @@ int told_of_itself(std::string_view direction) {
   return direction == "LT" || direction == "GT" ? 2 : 0;
 }
 
+// By its name the same operation of the same operands: its attributes alone are other ones.
+bool other_attributes(const Module& now, const Module& before, std::string_view name) {
+  const InstId i = find_instruction(now, name), was = find_instruction(before, name);
+  if (!i.valid() || !was.valid() || now.op(i) != before.op(was) || now.operand_count(i) == 0 ||
+      now.operand_count(i) != before.operand_count(was))
+    return false;
+  for (size_t k = 0; k < now.operand_count(i); ++k)
+    if (now.inst_name(now.operand(i, k)) != before.inst_name(before.operand(was, k))) return false;
+  return true;
+}
+
 // Floats compared in another direction: a few elements seldom tell whether equal ones count, nor what is NaN.
 bool other_direction(const Expr& x, const Expr& y, std::string* words) {
   for (const Expr* e : {&x, &y})
@@ -374,11 +386,13 @@ void ByElements::Pair::suspect_beginning(ExprId e, InstId by, std::vector<ExprId
 }
 
 // With each literal as it was before, and nothing taken for the same that rests on one: is all the same then? A literal
-// that differs by no more than rounding would else be found the same.
+// that differs by no more than rounding would else be found the same; so would what cancels out, as the largest of a
+// softmax taken along another dimension.
 const ByElements::Pair::Suspect* ByElements::Pair::literal_alone() {
   std::vector<const Suspect*> literals;
   for (const Suspect& s : suspects_)
-    if (hardly_told(s_.all[s.now])) literals.push_back(&s);
+    if (hardly_told(s_.all[s.now]) || other_attributes(*wide_, *s_.before.wide, s.finding.after))
+      literals.push_back(&s);
   if (literals.empty()) return nullptr;
   std::vector<std::pair<ExprId, ExprId>> undone;
   for (ExprId e : found_) {
