@@ -563,7 +563,7 @@ ElementsStage ByElements::Pair::judged(const ExprStage& now) {
   const bool same = outputs_same(now);
   count(now, &out);
   if (same && assumed_.empty()) {
-    const Suspect* literal = rests_on_unseen_ ? nullptr : literal_alone();
+    const Suspect* literal = rests_on_unseen_ ? nullptr : literal_alone(now);
     const Suspect* unseen = literal ? nullptr : unseen_literal();
     // No pass makes a comparison of the same floats another one alone: what it did besides agrees with the former one.
     if (unseen && compares(s_.all[unseen->now])) literal = unseen;

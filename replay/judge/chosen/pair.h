@@ -181,7 +181,8 @@ class ByElements::Pair : public WholeStage {
   bool tells_apart(const ExprSet& now, const ExprSet& before, bool drawn) const;
   void suspect(ExprId e, ExprId before, ElementsFinding f);
   void suspect_output(const ExprStage& now, ExprId e, ExprId before, ElementsFinding f);
-  const Suspect* literal_alone();
+  bool edited(const ExprStage& now, const Suspect& s) const;
+  const Suspect* literal_alone(const ExprStage& now);
   const Suspect* unseen_literal();
   // One of them with its dimensions in another order; kNoExpr where none is.
   ExprId any_permuted(ExprId e, const std::vector<Counterpart>& named, const std::vector<ExprId>& with,

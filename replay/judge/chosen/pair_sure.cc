@@ -1,6 +1,7 @@
 // What is another value for certain, whatever its elements: told without evaluating what may be too large for that.
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "ir/find_instruction.h"
 #include "ir/literal.h"
@@ -218,17 +219,6 @@ int told_of_itself(std::string_view direction) {
   return direction == "LT" || direction == "GT" ? 2 : 0;
 }
 
-// By its name the same operation of the same operands: its attributes alone are other ones.
-bool other_attributes(const Module& now, const Module& before, std::string_view name) {
-  const InstId i = find_instruction(now, name), was = find_instruction(before, name);
-  if (!i.valid() || !was.valid() || now.op(i) != before.op(was) || now.operand_count(i) == 0 ||
-      now.operand_count(i) != before.operand_count(was))
-    return false;
-  for (size_t k = 0; k < now.operand_count(i); ++k)
-    if (now.inst_name(now.operand(i, k)) != before.inst_name(before.operand(was, k))) return false;
-  return true;
-}
-
 // Floats compared in another direction: a few elements seldom tell whether equal ones count, nor what is NaN.
 bool other_direction(const Expr& x, const Expr& y, std::string* words) {
   for (const Expr* e : {&x, &y})
@@ -385,14 +375,36 @@ void ByElements::Pair::suspect_beginning(ExprId e, InstId by, std::vector<ExprId
   with->erase(other);
 }
 
+// By its name the same operation of the same operands, which are what they were, perhaps in another order: it is by
+// itself that it gives another value.
+bool ByElements::Pair::edited(const ExprStage& now, const Suspect& s) const {
+  const Module& before = *s_.before.wide;
+  const InstId i = find_instruction(*wide_, s.finding.after), was = find_instruction(before, s.finding.after);
+  if (!i.valid() || !was.valid() || wide_->op(i) != before.op(was) || wide_->operand_count(i) == 0 ||
+      wide_->operand_count(i) != before.operand_count(was))
+    return false;
+  std::multiset<std::string_view> names, own;
+  for (InstId o : before.operands(was)) names.insert(before.inst_name(o));
+  for (InstId o : wide_->operands(i)) own.insert(wide_->inst_name(o));
+  if (own != names) return false;
+  std::unordered_map<std::string_view, std::vector<ExprId>> values;
+  for (const ExprVisit& v : now.visits)
+    if (own.contains(wide_->inst_name(v.inst))) v.value.leaves(&values[wide_->inst_name(v.inst)]);
+  return std::all_of(own.begin(), own.end(), [&](std::string_view name) {
+    const auto at = s_.by_name.find(std::string(name));
+    std::vector<ExprId> old;
+    for (size_t k = 0; at != s_.by_name.end() && k < at->second.size(); ++k) at->second[k].leaves(&old);
+    return !old.empty() && old == values[name];
+  });
+}
+
 // With each literal as it was before, and nothing taken for the same that rests on one: is all the same then? A literal
 // that differs by no more than rounding would else be found the same; so would what cancels out, as the largest of a
 // softmax taken along another dimension.
-const ByElements::Pair::Suspect* ByElements::Pair::literal_alone() {
+const ByElements::Pair::Suspect* ByElements::Pair::literal_alone(const ExprStage& now) {
   std::vector<const Suspect*> literals;
   for (const Suspect& s : suspects_)
-    if (hardly_told(s_.all[s.now]) || other_attributes(*wide_, *s_.before.wide, s.finding.after))
-      literals.push_back(&s);
+    if (hardly_told(s_.all[s.now]) || edited(now, s)) literals.push_back(&s);
   if (literals.empty()) return nullptr;
   std::vector<std::pair<ExprId, ExprId>> undone;
   for (ExprId e : found_) {
