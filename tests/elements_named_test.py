@@ -162,6 +162,14 @@ def certain(tmp):
   ROOT r = (f32[65536,65536]{{1,0}}, f32[]) tuple(d, little)
 """)
 
+    def filled(op, fill):  # beside what a mask fills in all else is small
+        return large_entry(f"""  keep = pred[65536,65536]{{1,0}} parameter(1)
+  fill = f32[] constant({fill})
+  low = f32[65536,65536]{{1,0}} broadcast(fill), dimensions={{}}
+  scores = f32[65536,65536]{{1,0}} {op}(p, p)
+  ROOT masked = f32[65536,65536]{{1,0}} select(keep, scores, low)
+""")
+
     def below(dimension):  # what a softmax is less by cancels out
         rows, big = "f32[262144,128]{1,0}", "f32[262144,128,128]{2,1,0}"
         return large_entry(f"""  z = f32[] constant(0)
@@ -205,6 +213,8 @@ def certain(tmp):
             ("a sum of squares that begins with another constant", squares("z"), squares("two"), "r"),
             ("a large sum that begins with a little", shares("z"), shares("little"), "total"),
             ("a softmax's largest along another dimension", below(2), below(1), "most"),
+            ("what a mask leaves", filled("add", "-2.38e+38"), filled("multiply", "-2.38e+38"), "scores"),
+            ("what a mask of a thousand millions leaves", filled("add", "-1e+09"), filled("multiply", "-1e+09"), "scores"),
             ("an operand of an unknown call, transposed", called("transpose(p), dimensions={1,0}"), called("copy(p)"), "t"),
             ("a difference turned round", difference("ones, th"), difference("th, ones"), "sb")):
         code, j = bisect(tmp, name, [("", good), ("algsimp", bad)])

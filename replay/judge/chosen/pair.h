@@ -246,6 +246,16 @@ class ByElements::Pair : public WholeStage {
   bool told_by_draws(ExprId a, ExprId b, std::span<const int64_t> at, const ExprSet& cut, int64_t cost, bool* over);
   static bool any_finite(const Sampled& s);
   static bool all_finite(const Sampled& s);
+  // What numbers may be off by is a part of these.
+  class Magnitudes {
+   public:
+    Magnitudes(std::span<const double> a, std::span<const double> b);
+    double at(double x, double y) const;  // where one has x and the other y
+
+   private:
+    static constexpr double kFarLarger = 1e4, kOneNumber = 1e-6;
+    double largest_ = 0, beside_ = 0;
+  };
   bool alike(const Sampled& a, const Sampled& b, size_t* where, double rounding = 0) const;
   ExprId permuted(ExprId e, ExprId with, const Dims& from, const Dims& to, const ExprSet& cut);
   void count(const ExprStage& now, ElementsStage* out);

@@ -265,15 +265,36 @@ bool ByElements::Pair::sample(ChosenElements& elements, ExprId e, std::span<cons
   return true;
 }
 
+// Of the largest magnitude where both are close to it, else of the largest that no mask fills in: a mask is one number,
+// far larger than all that it leaves.
+ByElements::Pair::Magnitudes::Magnitudes(std::span<const double> a, std::span<const double> b) {
+  auto each = [&](auto&& look) {
+    for (std::span<const double> s : {a, b})
+      for (double x : s)
+        if (std::isfinite(x)) look(std::fabs(x));
+  };
+  each([&](double x) { largest_ = std::max(largest_, x); });
+  bool one = true;
+  double rest = 0;
+  each([&](double x) {
+    if (x * kFarLarger < largest_)
+      rest = std::max(rest, x);
+    else
+      one = one && largest_ - x <= kOneNumber * largest_;
+  });
+  beside_ = one && rest > 0 ? rest : largest_;
+}
+
+double ByElements::Pair::Magnitudes::at(double x, double y) const {
+  return std::max(std::fabs(x), std::fabs(y)) > beside_ ? largest_ : beside_;
+}
+
 bool ByElements::Pair::alike(const Sampled& a, const Sampled& b, size_t* where, double rounding) const {
-  double largest = 0;
-  for (const Sampled* s : {&a, &b})
-    for (double x : s->values)
-      if (std::isfinite(x)) largest = std::max(largest, std::fabs(x));
+  const Magnitudes largest(a.values, b.values);
   for (size_t k = 0; k < a.values.size(); ++k) {
     const double x = a.values[k], y = b.values[k];
     if (x == y || (std::isnan(x) && std::isnan(y))) continue;
-    if (std::fabs(x - y) <= std::max(kRounding, rounding) * largest) continue;
+    if (std::fabs(x - y) <= std::max(kRounding, rounding) * largest.at(x, y)) continue;
     *where = k;
     return false;
   }

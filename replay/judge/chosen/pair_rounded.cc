@@ -16,14 +16,6 @@ constexpr double kExactSums = 1e-10;
 
 using Set = ExprSet;
 
-double largest_finite(std::span<const double> a, std::span<const double> b) {
-  double out = 0;
-  for (std::span<const double> s : {a, b})
-    for (double x : s)
-      if (std::isfinite(x)) out = std::max(out, std::fabs(x));
-  return out;
-}
-
 }  // namespace
 
 Set ByElements::Pair::float_literals(ExprId e, const Set& cut) const {
@@ -62,11 +54,13 @@ bool ByElements::Pair::sample_moved(ExprId e, std::span<const int64_t> at, const
 // Both are alike but for some digits. Are these as many as literals that only one of them has, rounded, make of it?
 bool ByElements::Pair::only_rounded(ExprId a, ExprId b, std::span<const int64_t> at, const Set& cut, Draw how,
                                     const DrawnNear* near, const Sampled& x, const Sampled& y) {
-  const double exact = kExactSums * largest_finite(x.values, y.values);
+  const Magnitudes largest(x.values, y.values);
   auto off = [](double p, double q) { return p == q || (std::isnan(p) && std::isnan(q)) ? 0 : std::fabs(p - q); };
   auto within = [&](const std::vector<double>& allowed) {
     for (size_t k = 0; k < x.values.size(); ++k)
-      if (!(off(x.values[k], y.values[k]) <= exact + kTimesMoved * allowed[k])) return false;
+      if (!(off(x.values[k], y.values[k]) <=
+            kExactSums * largest.at(x.values[k], y.values[k]) + kTimesMoved * allowed[k]))
+        return false;
     return true;
   };
   std::vector<double> allowed(x.values.size(), 0);
