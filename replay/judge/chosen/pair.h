@@ -150,7 +150,6 @@ class ByElements::Pair : public WholeStage {
   // Tries of one pair of values, each further from the results.
   static constexpr int kLevels = 12;
   // Is it another value than the stage before has there, by what both are? `told`: who, and in words.
-  void suspect_beginning(ExprId e, InstId by, std::vector<ExprId>* with);
   bool surely_differs(ExprId e, ExprId before, InstId by, ElementsFinding* told);
   bool other_trips(const Expr& x, const Expr& y, InstId by, std::string* words);
   bool begins_too_far(ExprId e, ExprId before, std::string* words);
@@ -180,6 +179,8 @@ class ByElements::Pair : public WholeStage {
   bool unlike(ExprId a, ExprId b, int depth = 0) const;
   bool tells_apart(const ExprSet& now, const ExprSet& before, bool drawn) const;
   void suspect(ExprId e, ExprId before, ElementsFinding f);
+  // Under a new name: which of `with` begins its sum or extreme with another number is suspected, and leaves them.
+  void suspect_beginning(ExprId e, InstId by, std::vector<ExprId>* with);
   void suspect_output(const ExprStage& now, ExprId e, ExprId before, ElementsFinding f);
   bool edited(const ExprStage& now, const Suspect& s) const;
   const Suspect* literal_alone(const ExprStage& now);
