@@ -8,8 +8,8 @@
 #include "dump/palette.h"
 #include "dump/xml_text.h"
 #include "ir/base/stack_guard.h"
-#include "ir/print.h"
-#include "ir/source_lines.h"
+#include "ir/print/print.h"
+#include "ir/query/source_lines.h"
 
 namespace hlo {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "ir/print.h"
+#include "ir/print/print.h"
 
 namespace hlo {
 namespace {

@@ -6,10 +6,10 @@
 #include <unordered_map>
 
 #include "dump/proto_writer_impl.h"
-#include "ir/aliasing.h"
-#include "ir/print.h"
-#include "ir/sharding.h"
-#include "parser/proto_reader.h"
+#include "ir/print/print.h"
+#include "ir/sharding/aliasing.h"
+#include "ir/sharding/sharding.h"
+#include "parser/proto/proto_reader.h"
 
 namespace hlo {
 

@@ -7,7 +7,7 @@
 
 #include "hlo.pb.h"
 #include "ir/module.h"
-#include "ir/sharding.h"
+#include "ir/sharding/sharding.h"
 
 namespace hlo {
 

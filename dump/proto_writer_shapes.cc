@@ -4,9 +4,9 @@
 
 #include "dump/proto_writer.h"
 #include "dump/proto_writer_impl.h"
-#include "ir/aliasing.h"
-#include "ir/print.h"
-#include "ir/sharding.h"
+#include "ir/print/print.h"
+#include "ir/sharding/aliasing.h"
+#include "ir/sharding/sharding.h"
 #include "parser/parser.h"
 
 namespace hlo {

@@ -4,15 +4,15 @@
 #include <chrono>
 #include <map>
 
-#include "gpu_exec/cuda.h"
-#include "gpu_exec/device_program.h"
-#include "gpu_exec/host.h"
+#include "gpu_exec/devices/host.h"
+#include "gpu_exec/driver/cuda.h"
+#include "gpu_exec/lower/device_program.h"
 #include "ir/base/check.h"
 #include "ir/base/stack_guard.h"
-#include "ir/element_type.h"
 #include "ir/eval/devices.h"
 #include "ir/eval/kernels.h"
 #include "ir/leaves.h"
+#include "ir/types/element_type.h"
 
 namespace hlo {
 

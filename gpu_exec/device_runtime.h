@@ -1,7 +1,7 @@
 // Runs a module on a device by the program made of it (device_program.h): every value in its buffer slice, what asks
 // nobody as graphs, asynchronous calls on streams of their own. What has no code runs in the evaluator, and is told.
 #pragma once
-#include "gpu_exec/device.h"
+#include "gpu_exec/driver/device.h"
 #include "gpu_exec/executor.h"
 
 namespace hlo {

@@ -2,10 +2,10 @@
 
 #include <chrono>
 
-#include "gpu_exec/cuda.h"
-#include "gpu_exec/device_program.h"
 #include "gpu_exec/device_runtime.h"
-#include "gpu_exec/host.h"
+#include "gpu_exec/devices/host.h"
+#include "gpu_exec/driver/cuda.h"
+#include "gpu_exec/lower/device_program.h"
 #include "ir/base/check.h"
 
 namespace hlo {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "gpu_exec/lowering.h"
+#include "gpu_exec/lower/lowering.h"
 #include "ir/eval/evaluator.h"
 
 namespace hlo {

@@ -9,7 +9,7 @@
 
 #include "ir/base/ids.h"
 #include "ir/opcode.h"
-#include "ir/shape.h"
+#include "ir/types/shape.h"
 
 namespace hlo {
 

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "ir/shape.h"
+#include "ir/types/shape.h"
 
 namespace hlo {
 

@@ -9,8 +9,8 @@
 #include "ir/attribute.h"
 #include "ir/base/checked.h"
 #include "ir/base/interner.h"
-#include "ir/literal.h"
-#include "ir/shape.h"
+#include "ir/types/literal.h"
+#include "ir/types/shape.h"
 
 namespace hlo {
 

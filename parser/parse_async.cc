@@ -1,8 +1,8 @@
 // Asynchronous operations: short forms, and chains from start to done.
 #include <algorithm>
 
-#include "ir/print.h"
-#include "ir/shape_inference.h"
+#include "ir/inference/shape_inference.h"
+#include "ir/print/print.h"
 #include "parser/parser_impl.h"
 
 namespace hlo {

@@ -10,7 +10,7 @@
 #include <map>
 #include <utility>
 
-#include "ir/print.h"
+#include "ir/print/print.h"
 #include "parser/parser_impl.h"
 
 namespace hlo {

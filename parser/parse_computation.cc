@@ -3,7 +3,7 @@
 #include <map>
 
 #include "ir/base/stack_guard.h"
-#include "ir/print.h"
+#include "ir/print/print.h"
 #include "parser/parser_impl.h"
 
 namespace hlo {

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <map>
 
-#include "ir/print.h"
+#include "ir/print/print.h"
 #include "parser/parser_impl.h"
 
 namespace hlo {

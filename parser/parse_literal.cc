@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "ir/base/checked.h"
-#include "ir/print.h"
+#include "ir/print/print.h"
 #include "parser/byte_table.h"
 #include "parser/parser_impl.h"
 

@@ -6,7 +6,7 @@
 #include <bit>
 #include <cstring>
 
-#include "ir/print.h"
+#include "ir/print/print.h"
 #include "parser/parser_impl.h"
 
 namespace hlo {

@@ -4,8 +4,8 @@
 #include <map>
 
 #include "ir/base/stack_guard.h"
-#include "ir/print.h"
-#include "ir/shape_inference.h"
+#include "ir/inference/shape_inference.h"
+#include "ir/print/print.h"
 #include "parser/parser_impl.h"
 
 namespace hlo {

@@ -10,7 +10,7 @@
 #include <cstring>
 
 #include "ir/base/stack_guard.h"
-#include "ir/print.h"
+#include "ir/print/print.h"
 #include "parser/byte_table.h"
 #include "parser/parser_impl.h"
 

@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <cctype>
 
-#include "ir/print.h"
-#include "ir/sharding.h"
+#include "ir/print/print.h"
+#include "ir/sharding/sharding.h"
 #include "parser/parser_impl.h"
 
 namespace hlo {

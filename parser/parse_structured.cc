@@ -4,7 +4,7 @@
 #include <cctype>
 
 #include "ir/base/stack_guard.h"
-#include "ir/print.h"
+#include "ir/print/print.h"
 #include "parser/parser_impl.h"
 
 namespace hlo {

@@ -9,7 +9,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "ir/print.h"
+#include "ir/print/print.h"
 #include "parser/byte_table.h"
 #include "parser/parser_impl.h"
 

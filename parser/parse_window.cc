@@ -3,7 +3,7 @@
 #include <cctype>
 #include <map>
 
-#include "ir/print.h"
+#include "ir/print/print.h"
 #include "parser/parser_impl.h"
 
 namespace hlo {

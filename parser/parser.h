@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "ir/module.h"
-#include "ir/sharding.h"
+#include "ir/sharding/sharding.h"
 
 namespace hlo {
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "ir/base/source.h"
-#include "ir/sharding.h"
+#include "ir/sharding/sharding.h"
 #include "parser/parser.h"
 
 namespace hlo {

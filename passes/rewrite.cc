@@ -4,8 +4,8 @@
 #include <cstring>
 #include <unordered_map>
 
+#include "ir/inference/shape_inference.h"
 #include "ir/marks.h"
-#include "ir/shape_inference.h"
 
 namespace hlo {
 

@@ -4,7 +4,7 @@
 #include <functional>
 #include <vector>
 
-#include "ir/dims.h"
+#include "ir/types/dims.h"
 #include "passes/pass.h"
 
 namespace hlo {

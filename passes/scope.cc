@@ -2,7 +2,7 @@
 
 #include <chrono>
 
-#include "ir/analysis/schedule_update.h"
+#include "ir/analysis/schedule/schedule_update.h"
 #include "ir/base/check.h"
 
 namespace hlo {

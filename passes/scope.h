@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "ir/verifier.h"
+#include "ir/verify/verifier.h"
 #include "passes/pass.h"
 
 namespace hlo {

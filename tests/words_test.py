@@ -5,13 +5,13 @@ Read are README.md, CHANGELOG.md, docs/*.md, the help text of every command, and
 sources of C++ (SOURCES), literals of the page's TypeScript (viewer/page) but names of classes, literals and docstrings of python/,
 descriptions of docs/schemas. Left out are code spans, blocks that are no
 shell (outputs are the commands' own), names in capitals, the files of EXCEPT and the literals of VALUES. The tables of options in
-docs/commands.md are compared with --help, too (tests/dev/commands_page.py --check). Exit 1 with file, line and replacement of each."""
+docs/commands.md are compared with --help, too (tests/dev/docs/commands_page.py --check). Exit 1 with file, line and replacement of each."""
 import ast
 import pathlib
 import re
 import sys
 
-sys.path.insert(0, str(pathlib.Path(__file__).parent / "dev"))
+sys.path.insert(0, str(pathlib.Path(__file__).parent / "dev" / "docs"))
 import commands_page
 
 EXCEPT = {"PROGRESS.md": "the state of the work", "faults.md": "reports as they came"}

@@ -7,7 +7,7 @@
 
 #include "dump/graph.h"
 #include "replay/os/files.h"
-#include "replay/record/recording.h"
+#include "replay/record/recording/recording.h"
 
 namespace hlo {
 

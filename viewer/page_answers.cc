@@ -5,7 +5,7 @@
 #include <set>
 
 #include "ir/base/check.h"
-#include "parser/proto_reader.h"
+#include "parser/proto/proto_reader.h"
 #include "replay/os/interrupt.h"
 #include "viewer/engine/engine.h"
 

@@ -7,11 +7,11 @@
 
 #include "ir/base/base64.h"
 #include "ir/base/check.h"
-#include "parser/proto_reader.h"
+#include "parser/proto/proto_reader.h"
 #include "replay/os/confined_path.h"
 #include "replay/os/interrupt.h"
 #include "replay/os/terminal.h"
-#include "replay/record/store.h"
+#include "replay/record/recording/store.h"
 #include "viewer/markup.h"
 #include "viewer/page_answers.h"
 #include "viewer/page_data.h"

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "replay/os/files.h"
-#include "replay/record/recording.h"
+#include "replay/record/recording/recording.h"
 #include "viewer/archive.h"
 
 namespace hlo {

@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "replay/compare/diff.h"
-#include "replay/record/recording.h"
-#include "replay/report/profile.h"
+#include "replay/record/recording/recording.h"
+#include "replay/report/measured/profile.h"
 
 namespace hlo {
 

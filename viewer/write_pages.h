@@ -4,7 +4,7 @@
 #include <string>
 
 #include "replay/os/files.h"
-#include "replay/record/recording.h"
+#include "replay/record/recording/recording.h"
 
 namespace hlo {
 

@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "ir/eval/kernels.h"
-#include "ir/literal.h"
+#include "ir/types/literal.h"
 
 namespace hlo {
 

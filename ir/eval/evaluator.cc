@@ -8,11 +8,11 @@
 
 #include "ir/base/parallel.h"
 #include "ir/base/stack_guard.h"
-#include "ir/buffer.h"
 #include "ir/eval/devices.h"
 #include "ir/eval/kernels.h"
 #include "ir/eval/spare_arrays.h"
-#include "ir/precision.h"
+#include "ir/inference/precision.h"
+#include "ir/program/buffer.h"
 
 namespace hlo {
 

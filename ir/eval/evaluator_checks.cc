@@ -1,9 +1,9 @@
 // What is asked before a module is evaluated: sizes, devices, what no evaluator can run.
 #include <unordered_set>
 
-#include "ir/buffer.h"
 #include "ir/eval/devices.h"
 #include "ir/eval/evaluator.h"
+#include "ir/program/buffer.h"
 
 namespace hlo {
 

@@ -3,8 +3,8 @@
 #include <cstdint>
 
 #include "ir/attribute.h"
-#include "ir/element_type.h"
 #include "ir/module.h"
+#include "ir/types/element_type.h"
 
 namespace hlo {
 

@@ -4,8 +4,8 @@
 #include <stdexcept>
 
 #include "ir/base/check.h"
-#include "ir/buffer.h"
 #include "ir/eval/spare_arrays.h"
+#include "ir/program/buffer.h"
 
 namespace hlo {
 

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "ir/eval/value.h"
-#include "ir/literal.h"
+#include "ir/types/literal.h"
 #include "ir/universe.h"
 
 namespace hlo {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "ir/eval/kernels.h"
-#include "ir/literal.h"
+#include "ir/types/literal.h"
 
 namespace hlo {
 namespace {

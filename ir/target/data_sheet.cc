@@ -41,7 +41,7 @@ constexpr std::array<std::array<std::string_view, 2>, 6> kAliases = {{{"A10080",
                                                                       {"RTXPRO6000", "RTX6000PRO"}}};
 
 // The shortest of 18,700 spans of nine programs on an H200, in and out of command buffers, took 0.54 us (CUPTI's, by
-// tests/dev/measured_bounds.py). An H100 SXM is the same chip with other memory. Others were not measured.
+// tests/dev/figures/measured_bounds.py). An H100 SXM is the same chip with other memory. Others were not measured.
 constexpr double kShortestKernelUs = 0.5;
 
 std::string plain(std::string_view text) {

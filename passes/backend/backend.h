@@ -3,7 +3,7 @@
 #include <functional>
 #include <optional>
 
-#include "ir/buffer.h"
+#include "ir/program/buffer.h"
 #include "ir/target/gpu_target.h"
 
 namespace hlo {

@@ -1,10 +1,10 @@
 // dynamic-slice-annotator (xla/backends/gpu/transforms/dynamic_slice_annotator.cc, dynamic_slice_analysis.cc).
 #include <algorithm>
 
-#include "ir/analysis/fusion_view.h"
+#include "ir/analysis/fusion/fusion_view.h"
 #include "ir/backend_config.h"
 #include "ir/eval/evaluator.h"
-#include "ir/loop_config.h"
+#include "ir/query/loop_config.h"
 #include "passes/passes.h"
 #include "passes/rewrite.h"
 

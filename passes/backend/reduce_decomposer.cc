@@ -1,7 +1,7 @@
 // reduce-decomposer (xla/hlo/transforms/expanders/reduce_decomposer.cc).
 #include <algorithm>
 
-#include "ir/analysis/reduction.h"
+#include "ir/analysis/fusion/reduction.h"
 #include "passes/rewrite.h"
 
 namespace hlo {

@@ -1,7 +1,7 @@
 // conv-padding-legalization (2019: cudnn-conv-padding; xla/backends/gpu/transforms/conv_padding_legalization.cc).
 #include <algorithm>
 
-#include "ir/cudnn.h"
+#include "ir/library/cudnn.h"
 #include "passes/rewrite.h"
 
 namespace hlo {

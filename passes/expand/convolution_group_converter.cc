@@ -1,5 +1,5 @@
 // convolution-group-converter (2019; xla/hlo/transforms/simplifiers/convolution_group_converter.cc).
-#include "ir/cudnn.h"
+#include "ir/library/cudnn.h"
 #include "passes/rewrite.h"
 
 namespace hlo {

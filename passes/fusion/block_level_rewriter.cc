@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <bit>
 
-#include "ir/analysis/gpu_performance_model.h"
+#include "ir/analysis/performance/gpu_performance_model.h"
 #include "passes/passes.h"
 #include "passes/rewrite.h"
 

@@ -1,6 +1,6 @@
 // fusion-dynamic-memcpy-rewriter: a fusion that only moves a slice whose place the trip's number tells
 // (dynamic-slice-annotator) is a copy and no kernel (xla/backends/gpu/transforms/fusion_dynamic_memcpy_rewriter.cc).
-#include "ir/analysis/fusion_analysis.h"
+#include "ir/analysis/fusion/fusion_analysis.h"
 #include "ir/backend_config.h"
 #include "passes/passes.h"
 #include "passes/rewrite.h"

@@ -7,8 +7,8 @@
 #include <map>
 #include <unordered_map>
 
-#include "ir/fingerprint.h"
 #include "ir/module.h"
+#include "ir/query/fingerprint.h"
 
 namespace hlo {
 

@@ -2,7 +2,7 @@
 // left by itself becomes one of one instruction.
 #include <fmt/format.h>
 
-#include "ir/analysis/fusibility.h"
+#include "ir/analysis/performance/fusibility.h"
 #include "passes/backend/backend.h"
 #include "passes/fusion/fuse.h"
 #include "passes/passes.h"

@@ -3,7 +3,7 @@
 #include <deque>
 #include <set>
 
-#include "ir/literal.h"
+#include "ir/types/literal.h"
 #include "passes/fusion/dimension_order.h"
 #include "passes/rewrite.h"
 

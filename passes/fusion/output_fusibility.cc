@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "ir/analysis/fusibility.h"
-#include "ir/analysis/reduction.h"
+#include "ir/analysis/fusion/reduction.h"
+#include "ir/analysis/performance/fusibility.h"
 #include "passes/rewrite.h"
 
 namespace hlo {

@@ -3,7 +3,7 @@
 #pragma once
 #include <string>
 
-#include "ir/analysis/fusion_analysis.h"
+#include "ir/analysis/fusion/fusion_analysis.h"
 
 namespace hlo {
 

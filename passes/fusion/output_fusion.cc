@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <unordered_set>
 
-#include "ir/analysis/fusibility.h"
-#include "ir/analysis/gpu_performance_model.h"
+#include "ir/analysis/performance/fusibility.h"
+#include "ir/analysis/performance/gpu_performance_model.h"
 #include "passes/fusion/fuse.h"
 #include "passes/fusion/output_fusibility.h"
 #include "passes/passes.h"

@@ -4,7 +4,7 @@
 #include <limits>
 #include <span>
 
-#include "ir/analysis/tiling.h"
+#include "ir/analysis/fusion/tiling.h"
 #include "passes/fusion/fuse.h"
 
 namespace hlo {

@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "ir/analysis/fusibility.h"
-#include "ir/analysis/gpu_performance_model.h"
+#include "ir/analysis/performance/fusibility.h"
+#include "ir/analysis/performance/gpu_performance_model.h"
 #include "passes/fusion/fusion_ids.h"
 
 namespace hlo {

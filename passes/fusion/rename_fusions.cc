@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <set>
 
-#include "ir/analysis/fusion_analysis.h"
+#include "ir/analysis/fusion/fusion_analysis.h"
 #include "passes/rewrite.h"
 
 namespace hlo {

@@ -7,9 +7,9 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "ir/analysis/gpu_performance_model.h"
+#include "ir/analysis/performance/gpu_performance_model.h"
 #include "passes/passes.h"
-#include "passes/pipelines.h"
+#include "passes/pipelines/pipelines.h"
 #include "passes/rewrite.h"
 
 namespace hlo {

@@ -2,7 +2,7 @@
 #include <array>
 #include <unordered_set>
 
-#include "ir/analysis/fusion_view.h"
+#include "ir/analysis/fusion/fusion_view.h"
 #include "passes/layout/propagation.h"
 
 namespace hlo {

@@ -1,6 +1,6 @@
 // layout-assignment (xla/service/layout_assignment.cc): what passes/layout/propagation.h finds becomes the arrays'
 // layouts, with copies where a reader wants another one than there is.
-#include "ir/aliasing.h"
+#include "ir/sharding/aliasing.h"
 #include "passes/layout/layout_2019.h"
 #include "passes/layout/propagation.h"
 #include "passes/rewrite.h"

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <unordered_map>
 
-#include "ir/cudnn.h"
+#include "ir/library/cudnn.h"
 #include "passes/layout/layout_2019.h"
 #include "passes/rewrite.h"
 

@@ -2,7 +2,7 @@
 // layout works on the dimensions as they lie, between bitcasts; algsimp takes out those that meet.
 #include <unordered_set>
 
-#include "ir/cudnn.h"
+#include "ir/library/cudnn.h"
 #include "passes/layout/physical.h"
 
 namespace hlo {

@@ -4,7 +4,7 @@
 #include <optional>
 #include <vector>
 
-#include "ir/shape.h"
+#include "ir/types/shape.h"
 
 namespace hlo {
 

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "ir/aliasing.h"
+#include "ir/sharding/aliasing.h"
 
 namespace hlo {
 

@@ -5,7 +5,7 @@
 #include <deque>
 #include <vector>
 
-#include "ir/analysis/points_to.h"
+#include "ir/analysis/dataflow/points_to.h"
 #include "passes/layout/orders.h"
 
 namespace hlo {

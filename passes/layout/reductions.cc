@@ -3,7 +3,7 @@
 // tree_reduction_rewriter.cc).
 #include <utility>
 
-#include "ir/analysis/reduction.h"
+#include "ir/analysis/fusion/reduction.h"
 #include "passes/layout/physical.h"
 
 namespace hlo {

@@ -2,7 +2,7 @@
 // block of threads is done in two, so that no two blocks add to one number.
 #include <cmath>
 
-#include "ir/analysis/reduction.h"
+#include "ir/analysis/fusion/reduction.h"
 #include "passes/layout/physical.h"
 
 namespace hlo {

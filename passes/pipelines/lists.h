@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "passes/pipelines.h"
+#include "passes/pipelines/pipelines.h"
 
 namespace hlo {
 

@@ -1,5 +1,5 @@
 // computation-deduplicator (xla/hlo/transforms/simplifiers/hlo_computation_deduplicator.cc).
-#include "ir/fingerprint.h"
+#include "ir/query/fingerprint.h"
 #include "passes/rewrite.h"
 
 namespace hlo {

@@ -3,7 +3,7 @@
 #include <bit>
 #include <unordered_map>
 
-#include "ir/fingerprint.h"
+#include "ir/query/fingerprint.h"
 #include "passes/rewrite.h"
 
 namespace hlo {

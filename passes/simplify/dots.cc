@@ -6,8 +6,8 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "ir/shape_inference.h"
-#include "passes/backend/gemm_call.h"
+#include "ir/inference/shape_inference.h"
+#include "passes/library_calls/gemm_call.h"
 #include "passes/rewrite.h"
 
 namespace hlo {

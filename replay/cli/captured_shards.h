@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "replay/cli/json_output.h"
-#include "replay/judge/npz.h"
+#include "replay/judge/arguments/npz.h"
 
 namespace hlo {
 

@@ -12,9 +12,9 @@
 #include "passes/pass.h"
 #include "replay/compare/diff.h"
 #include "replay/judge/judge.h"
-#include "replay/record/input.h"
-#include "replay/record/wanted_passes.h"
-#include "replay/report/answers.h"
+#include "replay/record/files/input.h"
+#include "replay/record/start/wanted_passes.h"
+#include "replay/report/overview/answers.h"
 
 namespace CLI {
 class App;
@@ -185,7 +185,7 @@ struct CheckArgs : RunArgs {
   std::string kernels, only;  // of whom: XLA's own, as the dump has them
   bool json = false;
 };
-// Is what was compiled right (replay/judge/check.h)?
+// Is what was compiled right (replay/judge/contract/check.h)?
 int cmd_check(const CheckArgs& a);
 
 struct CaptureArgs {

@@ -4,16 +4,16 @@
 #include <filesystem>
 
 #include "dump/proto_writer.h"
-#include "ir/print.h"
+#include "ir/print/print.h"
 #include "replay/installed/figures.h"
 #include "replay/os/confined_path.h"
 #include "replay/os/files.h"
-#include "replay/record/file_kind.h"
-#include "replay/record/replayer.h"
-#include "replay/record/run.h"
-#include "replay/record/start_stage.h"
-#include "replay/report/overview.h"
-#include "replay/report/what_if.h"
+#include "replay/record/files/file_kind.h"
+#include "replay/record/files/run.h"
+#include "replay/record/start/start_stage.h"
+#include "replay/replayer/replayer.h"
+#include "replay/report/overview/overview.h"
+#include "replay/report/what_if/what_if.h"
 
 namespace hlo {
 namespace fs = std::filesystem;

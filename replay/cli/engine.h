@@ -8,8 +8,8 @@
 #include "replay/cli/command.h"
 #include "replay/installed/ask.h"
 #include "replay/installed/loss.h"
-#include "replay/record/recording.h"
-#include "replay/record/target.h"
+#include "replay/record/recording/recording.h"
+#include "replay/record/start/target.h"
 
 namespace hlo {
 

@@ -4,11 +4,12 @@
 
 #include "ir/base/check.h"
 #include "replay/cli/command.h"
-#include "replay/report/answers.h"
+#include "replay/report/overview/answers.h"
 
 namespace hlo {
 
-// complete() (replay/report/answers.h) of what bisect and link find, which have no one place where it comes together.
+// complete() (replay/report/overview/answers.h) of what bisect and link find, which have no one place where it comes
+// together.
 Json complete_bisection(const Json& found);
 Json complete_links(const Json& found);
 

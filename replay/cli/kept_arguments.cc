@@ -9,12 +9,12 @@
 #include "ir/leaves.h"
 #include "replay/cli/captured_shards.h"
 #include "replay/cli/json_output.h"
-#include "replay/judge/npz.h"
-#include "replay/judge/session.h"
+#include "replay/judge/arguments/npz.h"
+#include "replay/judge/arguments/session.h"
 #include "replay/os/confined_path.h"
 #include "replay/os/files.h"
 #include "replay/os/terminal.h"
-#include "replay/record/input.h"
+#include "replay/record/files/input.h"
 
 namespace hlo {
 namespace fs = std::filesystem;

@@ -7,9 +7,9 @@
 
 #include "ir/module.h"
 #include "replay/cli/command.h"
-#include "replay/judge/chosen/kept_leaves.h"
+#include "replay/judge/chosen/pair/kept_leaves.h"
 #include "replay/os/files.h"
-#include "replay/record/recording.h"
+#include "replay/record/recording/recording.h"
 
 namespace hlo {
 

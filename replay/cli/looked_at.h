@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "ir/source_lines.h"
+#include "ir/query/source_lines.h"
 #include "replay/cli/command.h"
-#include "replay/record/run.h"
-#include "replay/report/answers.h"
+#include "replay/record/files/run.h"
+#include "replay/report/overview/answers.h"
 
 namespace hlo {
 

@@ -9,15 +9,15 @@
 #include <iostream>
 
 #include "hlo/command_line.h"
-#include "ir/verifier.h"
-#include "passes/pipelines.h"
+#include "ir/verify/verifier.h"
+#include "passes/pipelines/pipelines.h"
 #include "replay/cli/command.h"
 #include "replay/cli/json_output.h"
 #include "replay/os/interrupt.h"
 #include "replay/os/progress.h"
 #include "replay/os/terminal.h"
-#include "replay/record/run.h"
-#include "replay/record/target.h"
+#include "replay/record/files/run.h"
+#include "replay/record/start/target.h"
 #include "viewer/page_file.h"
 
 namespace hlo {

@@ -5,11 +5,11 @@
 #include <vector>
 
 #include "replay/cli/looked_at.h"
-#include "replay/report/first_look.h"
-#include "replay/report/measured.h"
-#include "replay/report/measured_page.h"
-#include "replay/report/occupancy.h"
-#include "replay/report/profile.h"
+#include "replay/report/kernels/occupancy.h"
+#include "replay/report/measured/measured.h"
+#include "replay/report/measured/profile.h"
+#include "replay/report/overview/first_look.h"
+#include "replay/report/overview/measured_page.h"
 
 namespace hlo {
 

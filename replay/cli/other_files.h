@@ -3,7 +3,7 @@
 #include <string>
 
 #include "replay/cli/command.h"
-#include "replay/record/file_kind.h"
+#include "replay/record/files/file_kind.h"
 
 namespace hlo {
 
@@ -17,7 +17,8 @@ bool convert_graph(const std::string& in, const std::string& out);
 // A folder of GraphDefs as TensorFlow dumps them, each held against the one before it; false where it holds none.
 bool open_graph_folder(const std::string& folder, bool json);
 
-// A folder of files that hold modules (replay/record/held_modules.h), each with its modules; false where it holds none.
+// A folder of files that hold modules (replay/record/files/held_modules.h), each with its modules; false where it holds
+// none.
 bool open_held_folder(const std::string& folder, bool json);
 
 }  // namespace hlo

@@ -1,6 +1,6 @@
 # Writes OUT: the modules and cases of `exec --self-test`, from the tests' data in DIR. Bytes come in by .incbin, as the
 # page's do (viewer/page.cmake).
-set(code "#include \"replay/cli/self_test.h\"\n\n#define BLOB(name, file) \\\n  asm(\".pushsection .rodata\\n.balign 16\\n\" \\\n      \"hlo_self_test_\" name \":\\n.incbin \\\"\" file \"\\\"\\n\" \\\n      \"hlo_self_test_\" name \"_end:\\n.byte 0\\n.popsection\\n\")\n")
+set(code "#include \"replay/cli/run/self_test.h\"\n\n#define BLOB(name, file) \\\n  asm(\".pushsection .rodata\\n.balign 16\\n\" \\\n      \"hlo_self_test_\" name \":\\n.incbin \\\"\" file \"\\\"\\n\" \\\n      \"hlo_self_test_\" name \"_end:\\n.byte 0\\n.popsection\\n\")\n")
 set(table "")
 function(embed name file)
   file(SIZE ${file} size)

@@ -3,7 +3,7 @@
 #include <string>
 
 #include "replay/installed/ask.h"
-#include "replay/judge/session.h"
+#include "replay/judge/arguments/session.h"
 
 namespace hlo {
 

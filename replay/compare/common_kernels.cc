@@ -3,8 +3,8 @@
 #include <string>
 #include <unordered_map>
 
-#include "ir/cost.h"
-#include "ir/fingerprint.h"
+#include "ir/cost/cost.h"
+#include "ir/query/fingerprint.h"
 
 namespace hlo {
 namespace {

@@ -7,8 +7,8 @@
 #include <unordered_set>
 
 #include "ir/base/hash.h"
-#include "ir/fingerprint.h"
-#include "ir/print.h"
+#include "ir/print/print.h"
+#include "ir/query/fingerprint.h"
 #include "replay/compare/match.h"
 
 namespace hlo {

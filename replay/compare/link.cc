@@ -6,8 +6,8 @@
 #include <set>
 #include <unordered_map>
 
-#include "ir/aliasing.h"
-#include "ir/print.h"
+#include "ir/print/print.h"
+#include "ir/sharding/aliasing.h"
 #include "replay/compare/graphdef.h"
 
 namespace hlo {

@@ -5,7 +5,7 @@
 #include <unordered_map>
 
 #include "ir/base/hash.h"
-#include "ir/fingerprint.h"
+#include "ir/query/fingerprint.h"
 
 namespace hlo {
 

@@ -2,14 +2,14 @@
 
 #include <algorithm>
 
-#include "passes/pipelines.h"
+#include "passes/pipelines/pipelines.h"
 #include "replay/compare/match.h"
 #include "replay/os/interrupt.h"
 #include "replay/os/progress.h"
-#include "replay/record/input.h"
-#include "replay/record/run.h"
-#include "replay/record/start_stage.h"
-#include "replay/record/target.h"
+#include "replay/record/files/input.h"
+#include "replay/record/files/run.h"
+#include "replay/record/start/start_stage.h"
+#include "replay/record/start/target.h"
 
 namespace hlo {
 namespace {

@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "ir/eval/kernels.h"
-#include "ir/sharding.h"
+#include "ir/sharding/sharding.h"
 #include "parser/parser.h"
 
 namespace hlo {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "ir/eval/value.h"
-#include "ir/sharding.h"
+#include "ir/sharding/sharding.h"
 
 namespace hlo {
 

@@ -7,10 +7,10 @@
 #include "gpu_exec/device_runtime.h"
 #include "ir/base/check.h"
 #include "ir/leaves.h"
-#include "ir/verifier.h"
+#include "ir/verify/verifier.h"
 #include "replay/emitted/emitted_launch.h"
 #include "replay/hunt/extract.h"
-#include "replay/judge/fit.h"
+#include "replay/judge/arguments/fit.h"
 
 namespace hlo {
 namespace {

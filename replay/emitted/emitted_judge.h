@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "gpu_exec/device.h"
+#include "gpu_exec/driver/device.h"
 #include "ir/eval/compare.h"
-#include "replay/judge/inputs.h"
-#include "replay/report/emitted_kernels.h"
+#include "replay/judge/arguments/inputs.h"
+#include "replay/report/kernels/emitted_kernels.h"
 
 namespace hlo {
 

@@ -6,7 +6,7 @@
 #include <unordered_map>
 
 #include "gpu_exec/device_runtime.h"
-#include "gpu_exec/library_calls.h"
+#include "gpu_exec/lower/library_calls.h"
 #include "ir/base/check.h"
 #include "ir/base/checked.h"
 #include "ir/base/stack_guard.h"

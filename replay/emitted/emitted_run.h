@@ -2,9 +2,9 @@
 #pragma once
 #include <vector>
 
-#include "gpu_exec/device.h"
+#include "gpu_exec/driver/device.h"
 #include "gpu_exec/executor.h"
-#include "replay/report/emitted_kernels.h"
+#include "replay/report/kernels/emitted_kernels.h"
 
 namespace hlo {
 

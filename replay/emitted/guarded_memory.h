@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "gpu_exec/device.h"
+#include "gpu_exec/driver/device.h"
 
 namespace hlo {
 

@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "ir/base/hash.h"
-#include "ir/print.h"
+#include "ir/print/print.h"
 #include "ir/snapshot.h"
 #include "replay/os/files.h"
 

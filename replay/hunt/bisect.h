@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "passes/pipelines.h"
+#include "passes/pipelines/pipelines.h"
 #include "replay/judge/judge.h"
 
 namespace hlo {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "replay/hunt/inside/annotations.h"
+#include "replay/hunt/annotations.h"
 
 namespace hlo {
 namespace {

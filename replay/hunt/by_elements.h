@@ -5,7 +5,7 @@
 #include <set>
 
 #include "replay/hunt/bisect.h"
-#include "replay/judge/chosen/by_elements.h"
+#include "replay/judge/chosen/pair/by_elements.h"
 
 namespace hlo {
 

@@ -4,7 +4,7 @@
 #include <unordered_set>
 #include <vector>
 
-#include "replay/judge/session.h"
+#include "replay/judge/arguments/session.h"
 
 namespace hlo {
 

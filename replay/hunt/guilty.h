@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "replay/record/recording.h"
+#include "replay/record/recording/recording.h"
 
 namespace hlo {
 

@@ -6,7 +6,7 @@
 #include <cctype>
 #include <utility>
 
-#include "replay/record/log_file.h"
+#include "replay/record/logs/log_file.h"
 
 namespace hlo {
 namespace {

@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-#include "replay/record/recording.h"
+#include "replay/record/recording/recording.h"
 
 namespace hlo {
 

@@ -5,13 +5,13 @@
 #include <unordered_set>
 
 #include "ir/base/hash.h"
-#include "ir/print.h"
-#include "ir/verifier.h"
+#include "ir/print/print.h"
+#include "ir/verify/verifier.h"
 #include "parser/parser.h"
 #include "passes/rewrite.h"
 #include "replay/hunt/extract.h"
 #include "replay/judge/judge.h"
-#include "replay/os/ahead.h"
+#include "replay/os/process/ahead.h"
 
 namespace hlo {
 namespace {

@@ -12,7 +12,7 @@ namespace hlo {
 struct ReduceOptions {
   bool keep_shapes = false;   // leave dimensions and trip counts as they are
   bool keep_invalid = false;  // candidates need not pass the verifier
-  int jobs = 1;               // candidates asked at once, in child processes (replay/os/ahead.h says what they may do)
+  int jobs = 1;  // candidates asked at once, in child processes (replay/os/process/ahead.h says what they may do)
   size_t most_candidates = SIZE_MAX;
   std::function<bool()> stop;
   std::function<void(size_t candidates, size_t instructions)> progress;

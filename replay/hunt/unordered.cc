@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "ir/element_type.h"
+#include "ir/types/element_type.h"
 
 namespace hlo {
 namespace {

@@ -7,8 +7,8 @@
 #include <charconv>
 #include <cmath>
 
-#include "ir/buffer.h"
-#include "parser/pieces.h"
+#include "ir/program/buffer.h"
+#include "parser/excerpt/pieces.h"
 
 namespace hlo {
 namespace {

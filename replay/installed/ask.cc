@@ -11,9 +11,9 @@
 #include "ir/base/check.h"
 #include "replay/installed/embedded.h"
 #include "replay/os/files.h"
-#include "replay/os/program.h"
+#include "replay/os/process/program.h"
+#include "replay/os/process/spawn.h"
 #include "replay/os/progress.h"
-#include "replay/os/spawn.h"
 
 namespace hlo {
 namespace fs = std::filesystem;

@@ -1,8 +1,8 @@
 #include "replay/installed/figures.h"
 
 #include "ir/base/check.h"
-#include "replay/record/run.h"
-#include "replay/report/overview.h"
+#include "replay/record/files/run.h"
+#include "replay/report/overview/overview.h"
 
 namespace hlo {
 

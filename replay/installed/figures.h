@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "replay/record/recording.h"
+#include "replay/record/recording/recording.h"
 
 namespace hlo {
 

@@ -7,7 +7,7 @@
 #include <set>
 
 #include "ir/base/check.h"
-#include "replay/os/spawn.h"
+#include "replay/os/process/spawn.h"
 
 namespace hlo {
 namespace fs = std::filesystem;

@@ -11,7 +11,7 @@
 #include "replay/installed/embedded.h"
 #include "replay/installed/figures.h"
 #include "replay/os/files.h"
-#include "replay/report/kernels.h"
+#include "replay/report/kernels/kernels.h"
 
 namespace hlo {
 namespace fs = std::filesystem;

@@ -12,8 +12,8 @@
 #include "ir/base/check.h"
 #include "replay/installed/interpreter.h"
 #include "replay/os/files.h"
+#include "replay/os/process/spawn.h"
 #include "replay/os/progress.h"
-#include "replay/os/spawn.h"
 
 namespace hlo {
 namespace fs = std::filesystem;

@@ -3,7 +3,7 @@
 #include "ir/base/check.h"
 #include "ir/target/data_sheet.h"
 #include "ir/target/gpu_target.h"
-#include "replay/record/target.h"
+#include "replay/record/start/target.h"
 
 namespace hlo {
 namespace {

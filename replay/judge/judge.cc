@@ -5,11 +5,11 @@
 #include <algorithm>
 
 #include "ir/eval/compare.h"
-#include "ir/print.h"
-#include "ir/verifier.h"
-#include "replay/judge/inside/stages.h"
+#include "ir/print/print.h"
+#include "ir/verify/verifier.h"
+#include "replay/judge/values/stages.h"
 #include "replay/os/files.h"
-#include "replay/os/spawn.h"
+#include "replay/os/process/spawn.h"
 
 namespace hlo {
 namespace {

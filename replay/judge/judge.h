@@ -6,7 +6,7 @@
 #include <unordered_set>
 
 #include "ir/eval/compare.h"
-#include "replay/judge/session.h"
+#include "replay/judge/arguments/session.h"
 
 namespace hlo {
 

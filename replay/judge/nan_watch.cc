@@ -6,8 +6,8 @@
 
 #include "ir/base/hash.h"
 #include "ir/eval/evaluator.h"
-#include "ir/print.h"
-#include "ir/source_lines.h"
+#include "ir/print/print.h"
+#include "ir/query/source_lines.h"
 
 namespace hlo {
 namespace {

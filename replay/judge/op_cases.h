@@ -1,5 +1,5 @@
-// Cases of XLA's CPU backend as tests/dev/op_cases.py and lapack_cases.py write them, a line each: modules of few
-// instructions with XLA's own results. Judged by ops_test and by `exec --self-test`.
+// Cases of XLA's CPU backend as tests/dev/oracle/op_cases.py and lapack_cases.py write them, a line each: modules of
+// few instructions with XLA's own results. Judged by ops_test and by `exec --self-test`.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -14,7 +14,7 @@
 
 #include "gpu_exec/executor.h"
 #include "ir/eval/value.h"
-#include "ir/literal.h"
+#include "ir/types/literal.h"
 
 namespace hlo {
 

@@ -1,4 +1,4 @@
-#include "ir/print.h"
+#include "ir/print/print.h"
 #include "replay/library/access.h"
 
 namespace hlo::api {

@@ -5,10 +5,10 @@
 #include <cstring>
 
 #include "ir/base/memory.h"
-#include "ir/buffer.h"
-#include "ir/verifier.h"
-#include "replay/judge/memory.h"
-#include "replay/judge/session.h"
+#include "ir/program/buffer.h"
+#include "ir/verify/verifier.h"
+#include "replay/judge/arguments/memory.h"
+#include "replay/judge/arguments/session.h"
 #include "replay/library/running.h"
 #include "replay/os/interrupt.h"
 

@@ -1,6 +1,6 @@
 // Instruction and Computation; shapes and element types as plain data.
-#include "ir/print.h"
-#include "ir/source_lines.h"
+#include "ir/print/print.h"
+#include "ir/query/source_lines.h"
 #include "replay/library/access.h"
 
 namespace hlo::api {

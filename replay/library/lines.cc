@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <set>
 
-#include "ir/print.h"
-#include "ir/printer.h"
+#include "ir/print/print.h"
+#include "ir/print/printer.h"
 #include "parser/parser.h"
 #include "replay/library/access.h"
 

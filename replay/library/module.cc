@@ -3,12 +3,12 @@
 
 #include "dump/json.h"
 #include "dump/proto_writer.h"
-#include "ir/find_instruction.h"
-#include "ir/print.h"
-#include "ir/verifier.h"
-#include "parser/proto_reader.h"
+#include "ir/print/print.h"
+#include "ir/query/find_instruction.h"
+#include "ir/verify/verifier.h"
+#include "parser/proto/proto_reader.h"
 #include "replay/library/access.h"
-#include "replay/record/input.h"
+#include "replay/record/files/input.h"
 
 namespace hlo::api {
 namespace {

@@ -1,9 +1,9 @@
 #include "hlo/pass.h"
 
-#include "passes/pipelines.h"
+#include "passes/pipelines/pipelines.h"
 #include "replay/library/access.h"
 #include "replay/os/progress.h"
-#include "replay/record/wanted_passes.h"
+#include "replay/record/start/wanted_passes.h"
 
 namespace hlo::api {
 namespace {

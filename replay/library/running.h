@@ -6,7 +6,7 @@
 #include "hlo/executor.h"
 #include "hlo/pass.h"
 #include "passes/pass.h"
-#include "replay/judge/session.h"
+#include "replay/judge/arguments/session.h"
 #include "replay/library/access.h"
 
 namespace hlo::api {

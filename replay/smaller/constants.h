@@ -6,8 +6,8 @@
 #include <set>
 #include <unordered_map>
 
-#include "ir/literal.h"
 #include "ir/module.h"
+#include "ir/types/literal.h"
 
 namespace hlo {
 

@@ -4,7 +4,7 @@
 #include <unordered_map>
 
 #include "ir/backend_config.h"
-#include "ir/verifier.h"
+#include "ir/verify/verifier.h"
 #include "replay/smaller/constants.h"
 #include "replay/smaller/smaller.h"
 

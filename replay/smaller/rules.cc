@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <numeric>
 
-#include "ir/cost.h"
-#include "ir/dims.h"
+#include "ir/cost/cost.h"
 #include "ir/eval/evaluator.h"
-#include "ir/library_calls.h"
-#include "ir/literal.h"
+#include "ir/library/library_calls.h"
+#include "ir/types/dims.h"
+#include "ir/types/literal.h"
 #include "parser/parser.h"
 #include "replay/smaller/constants.h"
 

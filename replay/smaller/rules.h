@@ -1,9 +1,9 @@
 // What the sizes of a module have to do with each other. A size is a number, wherever it stands: 4096 is one unknown in
 // every array, attribute and stage, so what was equal stays equal, between the stages of a dump, too, and an operation
 // has a rule only where it makes other numbers of the ones that it gets.
-// replay/report/batch_rules.h follows single dimensions instead, since a batch must not take a weight's dimension of
-// the same size along; what both know of reshapes is common_factors (ir/dims.h). They become one where an operation's
-// row tells how its dimensions relate and both readers ask that.
+// replay/report/what_if/batch_rules.h follows single dimensions instead, since a batch must not take a weight's
+// dimension of the same size along; what both know of reshapes is common_factors (ir/types/dims.h). They become one
+// where an operation's row tells how its dimensions relate and both readers ask that.
 #pragma once
 #include <cstdint>
 #include <map>

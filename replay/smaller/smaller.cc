@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "ir/cost.h"
-#include "ir/verifier.h"
+#include "ir/cost/cost.h"
+#include "ir/verify/verifier.h"
 #include "replay/smaller/constants.h"
 
 namespace hlo {

@@ -109,7 +109,7 @@ def case_replay_index(browser, tmp):
 
 def case_measured(browser, tmp):
     """A profile beside the folder: its times come first, on the page by itself and where it is served."""
-    sys.path.insert(0, str(SOURCE / "tests"))
+    sys.path.insert(0, str(SOURCE / "tests/common"))
     from xspace import gpu, kernel
     a = "f32[64,64]{1,0}"
     text = f"""HloModule jit_g, is_scheduled=true
@@ -342,7 +342,7 @@ def case_refused(browser, tmp):
 
 def case_demo(browser, tmp):
     """docs/demo.html's fault is found by its button, and the page made twice is the same."""
-    sys.path.insert(0, os.path.join(SOURCE, "tests/dev"))
+    sys.path.insert(0, os.path.join(SOURCE, "tests/dev/docs"))
     import demo_page
     def made(name):
         subprocess.run([sys.executable, demo_page.__file__, TOOL, tmp / name], check=True, stdout=subprocess.DEVNULL)

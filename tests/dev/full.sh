@@ -5,9 +5,9 @@
 #   chroot   the wheel in a bare Debian 12 (tests/dev/chroot.sh; root)
 #   tried    the wheel's first answer on Debian 11, 12, 13 and testing (tests/dev/wheel_tried.sh; root)
 #   notebook docs/notebooks executed with the wheel, and as pages in build/notebooks (tests/dev/notebooks.sh)
-#   fuzz     mutants over every command and format (tests/dev/fuzz_commands.py; HLO_FUZZ_RUNS, HLO_FUZZ_SEED)
+#   fuzz     mutants over every command and format (tests/dev/faults/fuzz_commands.py; HLO_FUZZ_RUNS, HLO_FUZZ_SEED)
 #   random   modules by chance through every pass, both pipelines and the host's kernels (HLO_RANDOM of them)
-#   docs     docs/ as pages, links checked (tests/dev/docs.sh), every command in them run (tests/dev/snippets.py), a real jax run (jax_run.py)
+#   docs     docs/ as pages, links checked (tests/dev/docs.sh), every command in them run (tests/dev/docs/snippets.py), a real jax run (jax_run.py)
 #   tidy     clang-tidy over every batch; where all are clean, tests/dev/tidy_base.txt names this commit
 #   sanitize the tests under all of the sanitizers' checks, pointers' nullness, alignment and types, too (build-asan-all)
 #   oracle   mutants of texts, judged by XLA's parser and ours (where the reference can be installed)
@@ -28,7 +28,7 @@ ordinary() { # targets…
 }
 part_engine() {
   bash tests/dev/engine_made.sh --compare && bash tests/dev/setup.sh browser && ordinary hlo-replay engine_ask &&
-    python3 tests/engine_wasm_test.py build/tests/engine_ask build-engine-again/engine . same hostile values all
+    python3 tests/page/engine_wasm_test.py build/tests/engine_ask build-engine-again/engine . same hostile values all
 }
 part_wheel() { nice python3 python/build_wheel.py; }
 with_wheel() { # SCRIPT WHEEL, which is built where there is none
@@ -45,7 +45,7 @@ part_tried() { with_wheel tests/dev/wheel_tried.sh; }
 part_notebook() { with_wheel tests/dev/notebooks.sh; }
 part_fuzz() {
   ordinary hlo-replay &&
-    python3 tests/dev/fuzz_commands.py "$tool" --runs="${HLO_FUZZ_RUNS:-3000}" --seed="${HLO_FUZZ_SEED:-1}" --keep=build/fuzz
+    python3 tests/dev/faults/fuzz_commands.py "$tool" --runs="${HLO_FUZZ_RUNS:-3000}" --seed="${HLO_FUZZ_SEED:-1}" --keep=build/fuzz
 }
 part_random() {
   ordinary random_test kernels_test &&
@@ -57,10 +57,10 @@ part_docs() {
   local python=""
   [ -x ../shared/oracle/setup.sh ] && python=$(bash ../shared/oracle/setup.sh | tail -1)
   if [ -z "$python" ]; then # snippets that need a dump are left out
-    python3 tests/dev/snippets.py "$tool"
+    python3 tests/dev/docs/snippets.py "$tool"
     return
   fi
-  python3 tests/dev/snippets.py "$tool" --python="$python" && nice python3 tests/dev/jax_run.py "$python" "$tool"
+  python3 tests/dev/docs/snippets.py "$tool" --python="$python" && nice python3 tests/dev/docs/jax_run.py "$python" "$tool"
 }
 part_tidy() { ordinary all && python3 tests/dev/tidy.py build --all; }
 part_sanitize() {
@@ -71,7 +71,7 @@ part_oracle() {
   [ -x ../shared/oracle/setup.sh ] || { echo "skipped: the reference compiler is not here"; return 0; }
   local python
   python=$(bash ../shared/oracle/setup.sh | tail -1) || { echo "skipped: the reference compiler could not be installed"; return 0; }
-  ordinary hlo-replay && python3 tests/dev/fuzz_oracle.py "$tool" testdata/*.hlo --python="$python" --count=3000
+  ordinary hlo-replay && python3 tests/dev/oracle/fuzz_oracle.py "$tool" testdata/*.hlo --python="$python" --count=3000
 }
 
 table=() line="" failed=0

@@ -1,5 +1,5 @@
-// A CUDA driver without a card: what gpu_exec/cuda.h asks for, over host memory and the interpreter of PTX. It is as
-// strict as a card is: accesses outside of allocations, misaligned ones, lanes that are missing at a shuffle or a
+// A CUDA driver without a card: what gpu_exec/driver/cuda.h asks for, over host memory and the interpreter of PTX. It
+// is as strict as a card is: accesses outside of allocations, misaligned ones, lanes that are missing at a shuffle or a
 // barrier are errors. HLO_FAKE_CUDA_FAIL=cuLaunchKernel:3 makes the third such call fail, HLO_FAKE_CUDA_MEMORY sets the
 // bytes there are, HLO_FAKE_CUDA_LOG names a file that tells what was done. The same library stands for cuBLAS (and, by
 // cublas_lt.cc, for cuBLASLt).

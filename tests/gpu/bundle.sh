@@ -32,7 +32,7 @@ for library in /usr/local/cuda/nvvm/libdevice/libdevice.10.bc "${HLO_LIBDEVICE:-
 done
 cp "$root"/tests/gpu/*.py "$folder/"
 mkdir -p "$folder/dev"
-cp "$root"/tests/dev/{final_calls,cut_calls}.py "$folder/dev/"
+cp "$root"/tests/dev/oracle/{final_calls,cut_calls}.py "$folder/dev/"
 mkdir -p "$folder/testdata/eval"
 cp -r "$root/testdata/kernels" "$root/testdata/gpu_kernels" "$root/testdata/gpu" "$root/testdata"/*.hlo "$folder/testdata/"
 cp "$root/testdata/eval/ops.jsonl" "$folder/testdata/eval/"

@@ -15,6 +15,7 @@ from tool import run
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "dev"))
 from transformer import transformer  # pylint: disable=wrong-import-position
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "common"))
 from command_line import page_files
 
 MODULE = "HloModule m\n\nENTRY e {\n  p = f32[4] parameter(0)\n  ROOT r = f32[4] OP(p, p)\n}\n"

@@ -10,13 +10,13 @@
 #include "ir/base/memory.h"
 #include "ir/base/parallel.h"
 #include "ir/eval/blas.h"
-#include "parser/executable.h"
-#include "parser/proto_reader.h"
-#include "parser/unpack.h"
-#include "replay/judge/own_constants.h"
+#include "parser/proto/executable.h"
+#include "parser/proto/proto_reader.h"
+#include "parser/proto/unpack.h"
+#include "replay/judge/arguments/own_constants.h"
 #include "replay/os/interrupt.h"
 #include "replay/os/progress.h"
-#include "replay/record/held_modules.h"
+#include "replay/record/files/held_modules.h"
 
 // This libc has the other name for it alone.
 extern "C" ssize_t getrandom(void* at, size_t bytes, unsigned) {

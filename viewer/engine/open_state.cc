@@ -1,7 +1,7 @@
 #include <algorithm>
 
-#include "ir/print.h"
-#include "ir/printer.h"
+#include "ir/print/print.h"
+#include "ir/print/printer.h"
 #include "viewer/engine/session.h"
 #include "viewer/layout/folding.h"
 

@@ -2,13 +2,13 @@
 #include <algorithm>
 #include <map>
 
-#include "ir/source_lines.h"
-#include "ir/tiling.h"
-#include "ir/verifier.h"
+#include "ir/query/source_lines.h"
+#include "ir/types/tiling.h"
+#include "ir/verify/verifier.h"
 #include "passes/backend/backend.h"
-#include "replay/report/answers.h"
-#include "replay/report/memory_report.h"
-#include "replay/report/thunk_timeline.h"
+#include "replay/report/kernels/thunk_timeline.h"
+#include "replay/report/memory/memory_report.h"
+#include "replay/report/overview/answers.h"
 #include "viewer/engine/session.h"
 
 namespace hlo {

@@ -2,12 +2,12 @@
 #include <algorithm>
 
 #include "ir/base/check.h"
-#include "ir/verifier.h"
+#include "ir/verify/verifier.h"
 #include "parser/parser.h"
-#include "passes/pipelines.h"
+#include "passes/pipelines/pipelines.h"
 #include "replay/os/terminal.h"
-#include "replay/record/match.h"
-#include "replay/record/wanted_passes.h"
+#include "replay/record/match/match.h"
+#include "replay/record/start/wanted_passes.h"
 #include "viewer/engine/read_modules.h"
 #include "viewer/engine/session.h"
 

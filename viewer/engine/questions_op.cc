@@ -3,9 +3,9 @@
 #include <filesystem>
 #include <set>
 
-#include "ir/print.h"
-#include "ir/source_lines.h"
-#include "replay/report/explain.h"
+#include "ir/print/print.h"
+#include "ir/query/source_lines.h"
+#include "replay/report/explain/explain.h"
 #include "viewer/engine/session.h"
 #include "viewer/layout/layout.h"
 

@@ -2,11 +2,11 @@
 #include <algorithm>
 #include <tuple>
 
-#include "ir/print.h"
+#include "ir/print/print.h"
 #include "parser/parser.h"
 #include "replay/compare/link.h"
-#include "replay/report/first_look.h"
-#include "replay/report/summary.h"
+#include "replay/report/overview/first_look.h"
+#include "replay/report/overview/summary.h"
 #include "viewer/engine/session.h"
 
 namespace hlo {

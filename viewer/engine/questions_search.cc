@@ -5,8 +5,8 @@
 #include <unordered_map>
 
 #include "ir/base/check.h"
-#include "ir/print.h"
-#include "ir/source_lines.h"
+#include "ir/print/print.h"
+#include "ir/query/source_lines.h"
 #include "replay/os/terminal.h"
 #include "viewer/engine/session.h"
 

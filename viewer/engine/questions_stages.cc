@@ -1,7 +1,7 @@
 // Modules, their stages, and what differs between two of these.
 #include <algorithm>
 
-#include "ir/print.h"
+#include "ir/print/print.h"
 #include "parser/parser.h"
 #include "viewer/engine/session.h"
 #include "viewer/layout/folding.h"

@@ -3,17 +3,17 @@
 #include <chrono>
 
 #include "ir/base/check.h"
-#include "ir/buffer.h"
 #include "ir/eval/compare.h"
 #include "ir/eval/evaluator.h"
-#include "ir/print.h"
-#include "ir/source_lines.h"
-#include "ir/verifier.h"
+#include "ir/print/print.h"
+#include "ir/program/buffer.h"
+#include "ir/query/source_lines.h"
+#include "ir/verify/verifier.h"
 #include "parser/parser.h"
 #include "replay/hunt/bisect.h"
+#include "replay/judge/arguments/inputs.h"
+#include "replay/judge/arguments/memory.h"
 #include "replay/judge/diverge.h"
-#include "replay/judge/inputs.h"
-#include "replay/judge/memory.h"
 #include "replay/judge/nan_watch.h"
 #include "viewer/engine/session.h"
 

@@ -1,6 +1,6 @@
 #include "viewer/engine/read_modules.h"
 
-#include "replay/record/input.h"
+#include "replay/record/files/input.h"
 
 namespace hlo {
 

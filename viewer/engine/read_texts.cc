@@ -2,8 +2,8 @@
 
 #include "dump/json.h"
 #include "ir/base/check.h"
+#include "parser/excerpt/source_text.h"
 #include "parser/parser.h"
-#include "parser/source_text.h"
 #include "viewer/engine/read_modules.h"
 
 namespace hlo {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "ir/base/check.h"
-#include "passes/pipelines.h"
+#include "passes/pipelines/pipelines.h"
 
 namespace hlo {
 namespace {

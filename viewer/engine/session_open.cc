@@ -6,8 +6,8 @@
 #include "ir/base/check.h"
 #include "replay/os/confined_path.h"
 #include "replay/os/terminal.h"
-#include "replay/record/run.h"
-#include "replay/record/store.h"
+#include "replay/record/files/run.h"
+#include "replay/record/recording/store.h"
 #include "viewer/engine/read_modules.h"
 #include "viewer/engine/session.h"
 

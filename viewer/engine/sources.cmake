@@ -6,10 +6,10 @@
 # (not_in_pages.cc).
 set(ENGINE_WITHOUT
   dump/graphviz.cc ir/base/memory.cc ir/base/parallel.cc ir/eval/blas.cc
-  replay/os/ahead.cc replay/record/held_modules.cc replay/record/like_modules.cc
-  replay/emitted/ replay/installed/ replay/os/interrupt.cc replay/mcp/ replay/judge/npz.cc replay/judge/op_cases.cc replay/judge/own_constants.cc replay/report/profile.cc replay/os/program.cc replay/os/progress.cc
-  replay/os/ptxas.cc replay/os/spawn.cc replay/record/timeline.cc replay/record/timeline_xspace.cc
-  replay/record/replayer.cc
+  replay/os/process/ahead.cc replay/record/files/held_modules.cc replay/record/files/like_modules.cc
+  replay/emitted/ replay/installed/ replay/os/interrupt.cc replay/mcp/ replay/judge/arguments/npz.cc replay/judge/op_cases.cc replay/judge/arguments/own_constants.cc replay/report/measured/profile.cc replay/os/process/program.cc replay/os/progress.cc
+  replay/os/process/ptxas.cc replay/os/process/spawn.cc replay/record/files/timeline.cc replay/record/files/timeline_xspace.cc
+  replay/replayer/replayer.cc
   viewer/drawing.cc viewer/engine/read_modules.cc viewer/pages.cc viewer/write_pages.cc)
 
 set(ENGINE_LIBRARIES base ir eval parser passes dump layout replay_lib engine page)

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "ir/print.h"
+#include "ir/print/print.h"
 
 namespace hlo {
 namespace {

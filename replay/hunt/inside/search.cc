@@ -4,8 +4,8 @@
 
 #include "ir/base/memory.h"
 #include "ir/eval/kernels.h"
-#include "replay/hunt/inside/annotations.h"
-#include "replay/judge/inside/inputs.h"
+#include "replay/hunt/annotations.h"
+#include "replay/judge/values/inputs.h"
 
 namespace hlo {
 namespace {

@@ -3,7 +3,7 @@
 
 #include "ir/eval/widen.h"
 #include "replay/judge/inside/stage.h"
-#include "replay/judge/inside/stages.h"
+#include "replay/judge/values/stages.h"
 
 namespace hlo {
 namespace {

@@ -3,11 +3,11 @@
 #include <optional>
 #include <set>
 
-#include "ir/library_calls.h"
+#include "ir/library/library_calls.h"
 #include "replay/judge/inside/stage.h"
-#include "replay/judge/inside/stages.h"
-#include "replay/judge/inside/walk.h"
-#include "replay/record/match.h"
+#include "replay/judge/values/stages.h"
+#include "replay/judge/values/walk.h"
+#include "replay/record/match/match.h"
 
 namespace hlo {
 namespace {

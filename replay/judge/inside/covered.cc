@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "ir/base/hash.h"
-#include "ir/literal.h"
+#include "ir/types/literal.h"
 #include "replay/judge/inside/stage.h"
-#include "replay/judge/inside/stages.h"
+#include "replay/judge/values/stages.h"
 
 namespace hlo {
 namespace {

@@ -16,8 +16,8 @@
 #include <string>
 #include <vector>
 
-#include "replay/judge/inside/stages.h"
 #include "replay/judge/judge.h"
+#include "replay/judge/values/stages.h"
 
 namespace hlo {
 

@@ -3,8 +3,8 @@
 #include <functional>
 
 #include "replay/judge/inside/stage.h"
-#include "replay/judge/inside/stages.h"
-#include "replay/judge/inside/walk.h"
+#include "replay/judge/values/stages.h"
+#include "replay/judge/values/walk.h"
 
 namespace hlo {
 namespace {

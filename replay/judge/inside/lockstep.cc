@@ -4,7 +4,7 @@
 #include <set>
 
 #include "replay/judge/inside/stage.h"
-#include "replay/judge/inside/stages.h"
+#include "replay/judge/values/stages.h"
 
 namespace hlo {
 namespace {

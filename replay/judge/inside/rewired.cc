@@ -1,6 +1,6 @@
 // Instructions that read another value than they did, where these inputs do not tell, or something cancels it.
 #include "replay/judge/inside/stage.h"
-#include "replay/judge/inside/stages.h"
+#include "replay/judge/values/stages.h"
 
 namespace hlo {
 namespace {

@@ -23,18 +23,18 @@ MOVES = {
               " leaves backend_config",
         "ir/query": "fingerprint find_instruction frontend_attribute source_lines reducer loop_config",
         "ir/types": "element_type shape dims tiling literal",
-        "ir/sharding": "sharding aliasing collective_groups",
-        "ir/print": "print print_attributes print_header print_literal printer",
+        "ir/sharding/sharding": "sharding aliasing collective_groups",
+        "ir/print/print": "print print_attributes print_header print_literal printer",
         "ir/inference": "shape_inference precision",
         "ir/library": "library_calls library_attention library_products library_rules attention lapack cudnn cudnn_epilogue tuning tuning_key",
-        "ir/cost": "cost cost_needed cost_products",
+        "ir/cost/cost": "cost cost_needed cost_products",
         "ir/verify": "verifier verifier_buffers verifier_devices verifier_indexing verifier_layouts verifier_module verifier_rules"
                      " verifier_shapes verifier_sharding operation_rules",
         "ir/program": "buffer thunk thunk_text",
     },
     "ir/analysis": {
         "ir/analysis/fusion": "fusion_view fusion_analysis launch reduction operand_dims tile_maps tiling triton_support",
-        "ir/analysis/dataflow": "points_to dataflow alias_info buffers ordering",
+        "ir/analysis/dataflow/dataflow": "points_to dataflow alias_info buffers ordering",
         "ir/analysis/performance": "gpu_cost_analysis gpu_performance_model tiled_time fusibility",
         "ir/analysis/schedule": "messages execution_streams schedule_update",
     },
@@ -47,7 +47,7 @@ MOVES = {
     "parser": {
         "parser": "parser parser_impl byte_table check_instruction parse_async parse_attribute parse_computation parse_header parse_literal"
                   " parse_lone parse_metadata parse_module parse_shape parse_sharding parse_structured parse_value parse_window",
-        "parser/excerpt": "excerpt excerpt_parts excerpt_shapes pieces source_text",
+        "parser/excerpt/excerpt": "excerpt excerpt_parts excerpt_shapes pieces source_text",
         "parser/proto": "proto_attributes proto_literal proto_reader proto_shapes proto_text executable gzip unpack tuning_results",
     },
     "passes": {
@@ -97,8 +97,8 @@ MOVES = {
         "replay/os/process": "spawn program ptxas ahead xla_flags",
     },
     "replay/record": {
-        "replay/record/match": "match match_impl match_heirs match_metadata match_same match_values",
-        "replay/record/recording": "recording recording_json import store store_format store_parts store_read store_write lineage stage_pages"
+        "replay/record/match/match": "match match_impl match_heirs match_metadata match_same match_values",
+        "replay/record/recording/recording": "recording recording_json import store store_format store_parts store_read store_write lineage stage_pages"
                                    " bytes check_stage cache",
         "replay/record/logs": "log_file log_times jax_log",
         "replay/record/files": "dump_names file_kind input held_modules run timeline timeline_xspace profiles like_modules",
@@ -109,17 +109,17 @@ MOVES = {
     "replay/judge": {
         "replay/judge": "judge diverge nan_watch op_cases",
         "replay/judge/arguments": "fit inputs memory own_constants npz elided session",
-        "replay/judge/contract": "contract contract_moves contract_parts check check_runs other_bits noise amplified",
+        "replay/judge/contract/contract": "contract contract_moves contract_parts check check_runs other_bits noise amplified",
     },
     "replay/judge/inside": {
         "replay/judge/inside": "inside stage compare counterparts covered later_trips lockstep partial rewired",
         "replay/judge/values": "canonical numbering orders pair rounding sketch views walk elsewhere stages inputs edges",
     },
     "replay/judge/chosen": {
-        "replay/judge/chosen/elements": "device_classes elements elements_run expressions messages products rules sums terms known folded",
+        "replay/judge/chosen/elements/elements": "device_classes elements elements_run expressions messages products rules sums terms known folded",
         "replay/judge/chosen/operations": "attention moves reductions scatters element_plans element_sums element_devices",
         "replay/judge/chosen/walk": "expression_walk walk_messages walk_trips draws in_order loop_reads turned scattered_parts mask_places",
-        "replay/judge/chosen/pair": "pair by_elements pair_alone pair_compare pair_near pair_parts pair_proven pair_sure kept_leaves landings pair_masks pair_rounded"
+        "replay/judge/chosen/pair/pair": "pair by_elements pair_alone pair_compare pair_near pair_parts pair_proven pair_sure kept_leaves landings pair_masks pair_rounded"
                                     " unrolled",
     },
     "replay/hunt/inside": {
@@ -127,23 +127,23 @@ MOVES = {
         "replay/hunt/inside": "search",
     },
     "replay/report": {
-        "replay/report/kernels": "kernels shared_cache expected measured_bounds occupancy thunk_file thunk_timeline ptx_entries emitted_kernels"
+        "replay/report/kernels/kernels": "kernels shared_cache expected measured_bounds occupancy thunk_file thunk_timeline ptx_entries emitted_kernels"
                                  " tuned tuned_compare",
         "replay/report/memory": "memory_report buffer_file memory_orders",
-        "replay/report/measured": "launches graph_match graph_spans measured measured_devices same_compilation profile step_clock",
-        "replay/report/explain": "explain explain_pair explain_text decisions why_made evidence",
-        "replay/report/findings": "findings findings_donation findings_instead findings_more findings_parts try_finding tried_findings",
+        "replay/report/measured/measured": "launches graph_match graph_spans measured measured_devices same_compilation profile step_clock",
+        "replay/report/explain/explain": "explain explain_pair explain_text decisions why_made evidence",
+        "replay/report/findings/findings": "findings findings_donation findings_instead findings_more findings_parts try_finding tried_findings",
         "replay/report/compile": "compile_log compile_time written_times recompiles",
-        "replay/report/overview": "overview first_look summary answers module_findings finding_evidence measured_page",
+        "replay/report/overview/overview": "overview first_look summary answers module_findings finding_evidence measured_page",
         "replay/report/levers": "memory_levers scan_residuals recompute",
-        "replay/report/what_if": "batch batch_rules what_if what_if_measured what_if_parts",
+        "replay/report/what_if/what_if": "batch batch_rules what_if what_if_measured what_if_parts",
     },
     "replay/cli": {
         "replay/cli": "main program command json_output looked_at engine comparison_words kept_arguments captured_shards smaller_words"
                       " xla_arguments other_files measured options options_modules options_runs",
         "replay/cli/bisect": "bisect_elements_report bisect_folder bisect_folder_runs bisect_module bisect_report bisect_smaller bisect_so_far"
                              " cmd_bisect cmd_bisect_xla cmd_isolate cmd_reduce cmd_smaller",
-        "replay/cli/triage": "cmd_triage triage triage_answer triage_arguments triage_compile triage_reading triage_report triage_rungs"
+        "replay/cli/triage/triage": "cmd_triage triage triage_answer triage_arguments triage_compile triage_reading triage_report triage_rungs"
                              " triage_runs triage_smallest triage_vmem triage_what jax_script options_triage",
         "replay/cli/run": "cmd_capture cmd_check cmd_compare cmd_exec cmd_installed cmd_opt cmd_program cmd_replay self_test",
         "replay/cli/cost": "cmd_cost cmd_compile_time cmd_measured cmd_memory cmd_profile cmd_recompiles cmd_tuned cmd_whatif measured_run"
@@ -182,24 +182,24 @@ MOVES = {
         "tests/dev/oracle": "agreement_all cut_calls final_all final_calls final_tuned first_stage fuzz_oracle keep_final keep_pairs lapack_cases"
                             " nested_tuples op_cases oracle_batch oracle_compile oracle_proto same_input thunk_kinds tpu_dumps verify_mutants"
                             " xla_dumps",
-        "tests/dev/probes": "probes probes_async probes_block_level probes_gemms probes_ops probes_passes probes_remat probes_rest probes_rules"
+        "tests/dev/probes/probes": "probes probes_async probes_block_level probes_gemms probes_ops probes_passes probes_remat probes_rest probes_rules"
                             " probes_softmax",
     },
 }
 # Files of other kinds that move with what reads them.
-BESIDE = {"tests/dev/coverage_notes.md": "tests/dev/docs/coverage_notes.md"}
+BESIDE = {"tests/dev/docs/coverage_notes.md": "tests/dev/docs/coverage_notes.md"}
 # From the ground up, where arrows leave a choice.
-ORDER = """include/hlo ir/base ir/target ir/types ir ir/query ir/sharding ir/print ir/inference ir/library ir/cost ir/verify
- ir/analysis/fusion ir/analysis/dataflow ir/analysis/performance ir/analysis/schedule ir/program ir/eval ir/eval/operations ir/eval/library
- parser parser/excerpt parser/proto dump passes passes/pipelines passes/layout passes/loops passes/collectives passes/library_calls
+ORDER = """include/hlo ir/base ir/target ir/types ir ir/query ir/sharding/sharding ir/print/print ir/inference ir/library ir/cost/cost ir/verify
+ ir/analysis/fusion ir/analysis/dataflow/dataflow ir/analysis/performance ir/analysis/schedule ir/program ir/eval ir/eval/operations ir/eval/library
+ parser parser/excerpt/excerpt parser/proto dump passes passes/pipelines passes/layout passes/loops passes/collectives passes/library_calls
  passes/simplify passes/simplify/algebraic passes/expand passes/expand/linear_algebra passes/backend passes/schedule passes/buffers passes/fusion
  gpu_exec/driver gpu_exec/emit gpu_exec/lower gpu_exec/libraries gpu_exec/devices gpu_exec viewer/layout replay/os replay/os/process
- replay/record/match replay/record/recording replay/record/logs replay/record/files replay/record/importer replay/record/start replay/smaller
- replay/compare replay/judge/arguments replay/judge/contract replay/judge/values replay/judge replay/judge/inside
- replay/judge/chosen/elements replay/judge/chosen/operations replay/judge/chosen/walk replay/judge/chosen/pair replay/hunt replay/hunt/inside
- replay/report/kernels replay/report/memory replay/report/measured replay/report/explain replay/report/findings replay/report/compile
- replay/report/overview replay/report/levers replay/report/what_if replay/emitted replay/installed replay/mcp viewer/engine viewer
- replay/replayer replay/library replay/cli replay/cli/files replay/cli/look replay/cli/run replay/cli/cost replay/cli/triage
+ replay/record/match/match replay/record/recording/recording replay/record/logs replay/record/files replay/record/importer replay/record/start replay/smaller
+ replay/compare replay/judge/arguments replay/judge/contract/contract replay/judge/values replay/judge replay/judge/inside
+ replay/judge/chosen/elements/elements replay/judge/chosen/operations replay/judge/chosen/walk replay/judge/chosen/pair/pair replay/hunt replay/hunt/inside
+ replay/report/kernels/kernels replay/report/memory replay/report/measured/measured replay/report/explain/explain replay/report/findings/findings replay/report/compile
+ replay/report/overview/overview replay/report/levers replay/report/what_if/what_if replay/emitted replay/installed replay/mcp viewer/engine viewer
+ replay/replayer replay/library replay/cli replay/cli/files replay/cli/look replay/cli/run replay/cli/cost replay/cli/triage/triage
  replay/cli/bisect""".split()
 
 
@@ -382,7 +382,7 @@ def rewrite(root, moves, files):
             return found[0]
 
         new = TOKEN.sub(other, text)
-        # In Python: source / "tests" / "engine_ask.js".
+        # In Python: source / "tests" / "page" / "engine_ask.js".
         new = re.sub(r'"tests" / ("dev" / )?"(\w+\.\w+)"', lambda f: parts_of(f, moves), new)
         if new != text:
             (root / name).write_text(new)
@@ -502,11 +502,11 @@ SPECIALS = [
      "| `ir/query`, `sharding`, `print`, `inference`, `library`, `cost`, `verify` | what is asked of a module, shardings and aliases, text, shapes of results, library calls, cost, the verifier |\n"
      "| `ir/analysis/fusion`, `dataflow`, `performance`, `schedule` | the analyses above |\n"
      "| `ir/program`, `ir/eval` | buffer assignment and thunks as data; the evaluator, with `operations` and `library` calls |\n"
-     "| `parser`, `parser/excerpt`, `parser/proto`, `dump` | texts, texts as people paste them, protos; writers |\n"
+     "| `parser`, `parser/excerpt/excerpt`, `parser/proto`, `dump` | texts, texts as people paste them, protos; writers |\n"
      "| `passes` | the table, scope and rewrites; `pipelines`, then passes by subject: `layout`, `loops`, `collectives`, `library_calls`, `simplify`, `expand`, `backend`, `schedule`, `buffers`, `fusion` |\n"
      "| `gpu_exec/driver`, `emit`, `lower`, `libraries`, `devices`, `gpu_exec` | the driver, LLVM IR, programs for devices, cuBLAS and others, devices, executors |\n"
      "| `replay/os`, `replay/os/process` | files, terminal, processes |\n"
-     "| `replay/record/match`, `recording`, `logs`, `files`, `importer`, `start` | which instruction is which, recordings and their store, logs, what a file is, XLA's dumps, where a replay starts |\n"
+     "| `replay/record/match/match`, `recording`, `logs`, `files`, `importer`, `start` | which instruction is which, recordings and their store, logs, what a file is, XLA's dumps, where a replay starts |\n"
      "| `replay/smaller`, `replay/compare` | small arrays; diff, match, link |\n"
      "| `replay/judge/arguments`, `contract`, `values`, `judge`, `inside`, `chosen/*` | inputs and sessions, contracts, values by number, results, stage against stage, chosen elements |\n"
      "| `replay/hunt`, `replay/hunt/inside` | bisect, reduce, extract |\n"

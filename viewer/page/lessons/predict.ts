@@ -2,7 +2,7 @@
 // was said so far is letters in the address: f for fused, k for kept apart.
 import { button, foreign, h, plural } from '../dom';
 
-/** One decision, as tests/dev/lesson_decisions.py takes it from a dump. Times in microseconds, XLA's own estimates; null
+/** One decision, as tests/dev/docs/lesson_decisions.py takes it from a dump. Times in microseconds, XLA's own estimates; null
  *  where it did not come to estimating and `reason` says why. */
 export interface Decision {
   model: string;
