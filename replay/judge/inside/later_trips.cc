@@ -10,13 +10,15 @@ namespace hlo {
 namespace {
 
 constexpr int64_t kMostTrips = 1 << 20;
+constexpr int64_t kMostTripsOfDevices = 1 << 10;
 constexpr int kMostTripsTried = 8;
+constexpr double kParted = 1e-9;  // of the largest magnitude
 
 bool parts(const Universe& u, const Value& a, const Value& b) {
   for (size_t k = 0; k < a.elements.size(); ++k)
     if (parts(u, a.elements[k], b.elements[k])) return true;
   if (!a.data || !b.data) return false;
-  return deviation(u, std::span(&a, 1), std::span(&b, 1)) > 1e-9;
+  return deviation(u, std::span(&a, 1), std::span(&b, 1)) > kParted;
 }
 
 // For each element of `now` one of `before`, in the same order, that it agrees with; empty where there is none.
@@ -113,60 +115,100 @@ void Inside::Comparison::judge_endless(InsideStage* out) {
   }
 }
 
+// One computation of both loops on the same state of the trip, compared as stages are.
+bool Inside::Comparison::parted_in_trip(const LoopPair& loops, Attr called, const Term& given, int64_t trip,
+                                        InsideStage* out) {
+  auto run = [&](const Stage& s, InstId loop, const Term& state) {
+    Stage own;
+    own.devices = s.devices, own.partitions = s.partitions;
+    own.walked = StageWalk(n_, s.walked.module).run_computation(s.walked.module->m().attrs(loop).comp(called), {state});
+    return own;
+  };
+  --n_.stage;
+  Stage before = run(a_, loops.before, given);
+  ++n_.stage;
+  Stage after = run(b_, loops.now, elements_of(given, loops.which, loops.shape));
+  const bool body = called == Attr::body;
+  leaves_of(body ? elements_of(before.walked.result, loops.which, loops.shape) : before.walked.result, &before.outputs);
+  leaves_of(after.walked.result, &after.outputs);
+  after.local = after.outputs;
+  Comparison trips(n_, before, after, before.outputs);
+  if (body) trips.elements_ = loops.which;
+  InsideStage told = trips.judge();
+  if (told.findings.empty()) return false;
+  out->findings.push_back(std::move(told.findings[0]));
+  InsideFinding& f = out->findings.back();
+  if (f.trip < 0) f.trip = trip;
+  f.outputs_move = !moved_.empty(), f.outputs_by = moved_by_;
+  return true;
+}
+
 // Both loops trip by trip, until their conditions or states part; then that trip is compared as stages are.
 bool Inside::Comparison::later_trip(uint32_t now, uint32_t old, InsideStage* out) {
   const Visit &v = b_.walked.visits[now], &w = a_.walked.visits[old];
-  StageModule &a = *a_.walked.module, &b = *b_.walked.module;
-  if (a_.devices > 1 || b_.devices > 1) return false;
-  const std::vector<size_t> which = elements_of_loop(now, old);
-  if (which.empty()) return false;
-  const ShapeId shape = b.m().shape_id(v.inst);
-  auto computation = [](const StageModule& s, InstId loop, Attr called) { return s.m().attrs(loop).comp(called); };
-  auto parted = [&](Attr called, const Value& state, int64_t trip) {
-    const Term given = n_.place({state});
-    Stage before, after;
-    --n_.stage;
-    before.walked = StageWalk(n_, a_.walked.module).run_computation(computation(a, w.inst, called), {given});
-    ++n_.stage;
-    after.walked = StageWalk(n_, b_.walked.module)
-                       .run_computation(computation(b, v.inst, called), {elements_of(given, which, shape)});
-    const bool body = called == Attr::body;
-    leaves_of(body ? elements_of(before.walked.result, which, shape) : before.walked.result, &before.outputs);
-    leaves_of(after.walked.result, &after.outputs);
-    after.local = after.outputs;
-    Comparison trips(n_, before, after, before.outputs);
-    if (body) trips.elements_ = which;
-    InsideStage told = trips.judge();
-    if (told.findings.empty()) return false;
-    out->findings.push_back(std::move(told.findings[0]));
-    InsideFinding& f = out->findings.back();
-    if (f.trip < 0) f.trip = trip;
-    f.outputs_move = !moved_.empty(), f.outputs_by = moved_by_;
-    return true;
-  };
+  LoopPair loops{w.inst, v.inst, elements_of_loop(now, old), b_.walked.module->m().shape_id(v.inst)};
+  if (loops.which.empty() || a_.devices != b_.devices) return false;
   try {
-    Value state = n_.value(w.operands[0], a.m().shape_id(w.inst), 0);
-    int tries = 0;
-    for (int64_t trip = 0; trip < kMostTrips; ++trip) {
-      if (a.options.stop && a.options.stop()) return false;
-      const Value own = elements_of(state, which, shape);
-      const bool go = a.evaluators[0]->run_computation(computation(a, w.inst, Attr::condition), {state}).bytes()[0];
-      if (go != static_cast<bool>(
-                    b.evaluators[0]->run_computation(computation(b, v.inst, Attr::condition), {own}).bytes()[0]))
-        return parted(Attr::condition, state, trip);
-      if (!go) return false;
-      Value next = a.evaluators[0]->run_computation(computation(a, w.inst, Attr::body), {state});
-      const Value other = b.evaluators[0]->run_computation(computation(b, v.inst, Attr::body), {own});
-      // What is too little to tell there grows.
-      if (tries < kMostTripsTried && parts(n_.universe(), elements_of(next, which, shape), other)) {
-        ++tries;
-        if (parted(Attr::body, state, trip)) return true;
-      }
-      state = std::move(next);
-      state.shape = a.m().shape_id(w.inst);
-    }
+    return a_.devices > 1 ? trip_of_devices(loops, w.operands[0], out) : trip_of_values(loops, w.operands[0], out);
   } catch (const Failure&) {
-    // The loop is named.
+    return false;  // the loop is named
+  }
+}
+
+bool Inside::Comparison::trip_of_values(const LoopPair& loops, const Term& init, InsideStage* out) {
+  StageModule &a = *a_.walked.module, &b = *b_.walked.module;
+  auto run = [](StageModule& s, InstId loop, Attr called, const Value& state) {
+    return s.evaluators[0]->run_computation(s.m().attrs(loop).comp(called), {state});
+  };
+  auto parted = [&](Attr called, const Value& state, int64_t trip) {
+    return parted_in_trip(loops, called, n_.place({state}), trip, out);
+  };
+  Value state = n_.value(init, a.m().shape_id(loops.before), 0);
+  int tries = 0;
+  for (int64_t trip = 0; trip < kMostTrips; ++trip) {
+    if (a.options.stop && a.options.stop()) return false;
+    const Value own = elements_of(state, loops.which, loops.shape);
+    const bool go = run(a, loops.before, Attr::condition, state).bytes()[0];
+    if (go != static_cast<bool>(run(b, loops.now, Attr::condition, own).bytes()[0]))
+      return parted(Attr::condition, state, trip);
+    if (!go) return false;
+    Value next = run(a, loops.before, Attr::body, state);
+    const Value other = run(b, loops.now, Attr::body, own);
+    // What is too little to tell there grows.
+    if (tries < kMostTripsTried && parts(n_.universe(), elements_of(next, loops.which, loops.shape), other)) {
+      ++tries;
+      if (parted(Attr::body, state, trip)) return true;
+    }
+    state = std::move(next);
+    state.shape = a.m().shape_id(loops.before);
+  }
+  return false;
+}
+
+// The same on several devices, which may wait for each other inside.
+bool Inside::Comparison::trip_of_devices(const LoopPair& loops, const Term& init, InsideStage* out) {
+  auto run = [&](const Stage& s, InstId loop, Attr called, const Term& state) {
+    const CompId c = s.walked.module->m().attrs(loop).comp(called);
+    Term result = StageWalk(n_, s.walked.module, false).run_computation(c, {state}).result;
+    if (const std::string* why = n_.why_unknown(result)) fail(FailureKind::kUnsupported, "{}", *why);
+    return result;
+  };
+  Term state = init;
+  int tries = 0;
+  for (int64_t trip = 0; trip < kMostTripsOfDevices; ++trip) {
+    if (a_.walked.module->options.stop && a_.walked.module->options.stop()) return false;
+    const Term own = elements_of(state, loops.which, loops.shape);
+    const Term go = run(a_, loops.before, Attr::condition, state);
+    if (!agrees(run(b_, loops.now, Attr::condition, own), go))
+      return parted_in_trip(loops, Attr::condition, state, trip, out);
+    if (!n_.value(go, go.shape, 0).bytes()[0]) return false;
+    Term next = run(a_, loops.before, Attr::body, state);
+    const double by = apart(run(b_, loops.now, Attr::body, own), elements_of(next, loops.which, loops.shape), nullptr);
+    if (tries < kMostTripsTried && (by < 0 || by > kParted)) {
+      ++tries;
+      if (parted_in_trip(loops, Attr::body, state, trip, out)) return true;
+    }
+    state = std::move(next);
   }
   return false;
 }

@@ -46,6 +46,7 @@ class Inside::Comparison::Lockstep {
     const uint32_t last = own.back(), was = old.back();
     if (c_.n_.why_unknown(b_.visits[last].term) || c_.n_.why_unknown(a_.visits[was].term)) return false;
     if (untouched(last, was)) return misread(own, was, reader, out);
+    if (known_by_another_name(last) && beside(own, was, reader, out)) return true;
     const Module &a = a_.module->m(), &b = b_.module->m();
     const Visit &v = b_.visits[last], &w = a_.visits[was];
     const Role role = role_of(b, v.inst), old_role = role_of(a, w.inst);
@@ -169,6 +170,13 @@ class Inside::Comparison::Lockstep {
     return other != UINT32_MAX && other != before && c_.agrees(b_.visits[now].term, a_.visits[other].term);
   }
 
+  // A new name for a value that there was.
+  bool known_by_another_name(uint32_t now) const {
+    const Visit& v = b_.visits[now];
+    return v.term.is_array() && !a_.by_name.contains(b_.module->m()[v.inst].name) &&
+           c_.made_before_.contains(v.term.number);
+  }
+
   // A constant that was there, where nothing read it.
   bool constant_unread(InstId now, InstId beside) {
     const Module &a = a_.module->m(), &b = b_.module->m();
@@ -208,28 +216,55 @@ class Inside::Comparison::Lockstep {
     return false;
   }
 
-  // What reads something that is what it was, in the place of another one: the first of those that hand it on beside
-  // which that one stands; else the nearest to it that may be another operation than it was.
-  bool misread(const std::vector<uint32_t>& own, uint32_t was, uint32_t reader, Departed* out) {
+  bool told(uint32_t who, uint32_t was, Departed* out) {
+    const uint32_t other = c_.counterpart(who);
+    return take(other == UINT32_MAX ? was : other, who, false, out);
+  }
+
+  // Does something else read it, so that it was there for more than this reader?
+  bool read_elsewhere(uint32_t read, uint32_t reader) const {
     const Module& b = b_.module->m();
+    const InstId own = b_.visits[read].inst;
+    return b.is_root(own) ||
+           std::any_of(b.users(own).begin(), b.users(own).end(), [&](InstId u) { return u != b_.visits[reader].inst; });
+  }
+
+  // Of those that hand the value on, what reads each of them: itself a copy, a tuple or a call.
+  uint32_t reader_in_chain(const std::vector<uint32_t>& own, size_t k) {
+    const Role role = role_of(b_.module->m(), b_.visits[own[k]].inst);
+    if (role == Role::kParameter) return caller(b_, calls_now_, own[k]);
+    if (role == Role::kElement) return chain(b_, calls_now_, maker(b_, own[k])).back();
+    return role == Role::kSame ? own[k] : UINT32_MAX;
+  }
+
+  // The reader of what stands beside the value that was read before: first of those that read what others read too,
+  // as one that nothing else reads was made for its reader.
+  bool beside(const std::vector<uint32_t>& own, uint32_t was, uint32_t reader, Departed* out) {
     const Term& wanted = a_.visits[was].term;
-    auto told = [&](uint32_t who) {
-      const uint32_t other = c_.counterpart(who);
-      return take(other == UINT32_MAX ? was : other, who, false, out);
-    };
+    for (const bool shared : {true, false}) {
+      auto here = [&](uint32_t read, uint32_t by) {
+        return by != UINT32_MAX && read_elsewhere(read, by) == shared && stands_beside(read, by, wanted);
+      };
+      if (here(own[0], reader)) return told(reader, was, out);
+      for (size_t k = 0; k + 1 < own.size(); ++k)
+        if (const uint32_t by = reader_in_chain(own, k); here(own[k + 1], by)) return told(by, was, out);
+    }
+    return false;
+  }
+
+  // What reads something that is what it was, in the place of another one: that beside which the other one stands;
+  // else the nearest of those that hand it on, which may be another operation than it was.
+  bool misread(const std::vector<uint32_t>& own, uint32_t was, uint32_t reader, Departed* out) {
+    if (beside(own, was, reader, out)) return true;
+    const Module& b = b_.module->m();
     uint32_t nearest = reader, call = UINT32_MAX;
-    if (reader != UINT32_MAX && stands_beside(own[0], reader, wanted)) return told(reader);
     for (size_t k = 0; k < own.size(); ++k) {
       const Role role = role_of(b, b_.visits[own[k]].inst);
       if (role == Role::kSame || role == Role::kElement) nearest = own[k], call = UINT32_MAX;
-      if (k + 1 == own.size()) break;
-      uint32_t reads = own[k];
-      if (role == Role::kParameter) call = reads = caller(b_, calls_now_, own[k]);
-      if (role == Role::kSame || (role == Role::kParameter && reads != UINT32_MAX))
-        if (stands_beside(own[k + 1], reads, wanted)) return told(reads);
+      if (k + 1 < own.size() && role == Role::kParameter) call = caller(b_, calls_now_, own[k]);
     }
     if (call != UINT32_MAX && nearest == reader) nearest = call;
-    return nearest != UINT32_MAX && told(nearest);
+    return nearest != UINT32_MAX && told(nearest, was, out);
   }
 
   Comparison& c_;

@@ -91,7 +91,17 @@ class Inside::Comparison {
   Departed cause_of(const Departed& d);
   void tell(const Departed& d, InsideStage* out);
   bool same_operation(InstId before, InstId now);
+  // Two loops that begin alike; `which`: of the old one's state the elements that the new one has, whose shape is
+  // `shape`.
+  struct LoopPair {
+    InstId before, now;
+    std::vector<size_t> which;
+    ShapeId shape;
+  };
   bool later_trip(uint32_t now, uint32_t before, InsideStage* out);
+  bool trip_of_values(const LoopPair& loops, const Term& init, InsideStage* out);
+  bool trip_of_devices(const LoopPair& loops, const Term& init, InsideStage* out);
+  bool parted_in_trip(const LoopPair& loops, Attr called, const Term& given, int64_t trip, InsideStage* out);
   std::vector<size_t> elements_of_loop(uint32_t now, uint32_t before);
   uint32_t first_loop();
   void judge_endless(InsideStage* out);
