@@ -167,8 +167,134 @@ def new_names():
     named("a reshape of another value under new names", [before, after.replace("reshape(b.0)", "reshape(a.0)")], "row.0")
 
 
+def between():
+    """What is wired anew is the nearest that reads what others read, too."""
+    parts = """  x = f32[2,12] parameter(0)
+  all = f32[2,12] tanh(x)
+  one.1 = f32[2,4] slice(all), slice={[0:2], [0:4]}
+  two.1 = f32[2,4] slice(all), slice={[0:2], [4:8]}
+  one.r = f32[8] reshape(one.1)
+  two.r = f32[8] reshape(two.1)
+  sum = f32[8] add(one.r, two.r)
+  more = f32[8] sine(two.r)
+  ROOT r = (f32[8], f32[8]) tuple(sum, more)"""
+    moved = """  x = f32[2,12] parameter(0)
+  all.b = f32[2,12] tanh(x)
+  one.6 = f32[2,4] slice(all.b), slice={[0:2], [0:4]}
+  copy.34 = f32[2,4] copy(one.6)
+  two.7 = f32[2,4] slice(all.b), slice={[0:2], [4:8]}
+  copy.35 = f32[2,4] copy(two.7)
+  one.r = f32[8] reshape(copy.34)
+  two.r = f32[8] reshape(copy.35)
+  sum = f32[8] add(one.r, two.r)
+  more = f32[8] sine(two.r)
+  ROOT r = (f32[8], f32[8]) tuple(sum, more)"""
+    sound("slices under other names, copied", [parts, moved])
+    named("a copy, new, of the other slice", [parts, moved.replace("copy(two.7)", "copy(one.6)")], "copy.35")
+    read = """  x = f32[2,4] parameter(0)
+  old = f32[4,2] transpose(x), dimensions={1,0}
+  flat = f32[8] reshape(old)
+  a = f32[4,2] tanh(old)
+  s = f32[4,2] sine(a)
+  ROOT r = (f32[4,2], f32[8]) tuple(s, flat)"""
+    chain = read.replace("  s =", "  first = f32[8] reshape(a)\n  second = f32[4,2] reshape(first)\n  third = f32[8] reshape(second)\n  fourth = f32[4,2] reshape(third)\n  s =").replace("sine(a)", "sine(fourth)")
+    sound("reshapes between", [read, chain])
+    named("one of the reshapes between", [read, chain.replace("reshape(second)", "reshape(old)")], "third")
+    held = """  x = f32[8] parameter(0)
+  a = f32[8] tanh(x)
+  t = (f32[8]) tuple(a)
+  ROOT g = f32[8] get-tuple-element(t), index=0"""
+    named("a tuple of another value", [held, held.replace("tuple(a)", "tuple(x)")], "t")
+
+
+def given_twice():
+    """What it gave is still given by another that gave it before, so that no name has moved on."""
+    text = """  x = f32[4,4] parameter(0)
+  y = f32[4,4] parameter(1)
+  two = f32[] constant(2)
+  twos = f32[4,4] broadcast(two), dimensions={}
+  one = f32[4,4] multiply(x, twos)
+  again = f32[4,4] multiply(x, twos)
+  far = f32[] constant(1e+06)
+  bound = f32[4,4] broadcast(far), dimensions={}
+  least = f32[4,4] maximum(one, bound)
+  s = f32[4,4] sine(y)
+  ROOT r = (f32[4,4], f32[4,4], f32[4,4]) tuple(least, s, again)"""
+    named("one of two that are the same", [text, text.replace("one = f32[4,4] multiply(x, twos)", "one = f32[4,4] multiply(x, y)")], "one")
+    sound("two that are the same change names", [text, text.replace("least = f32[4,4] maximum(one,", "least = f32[4,4] maximum(again,")])
+
+
+def in_comparators():
+    """Bits of what is compared, which are converted to be looked at."""
+    text = """order {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  i = s32[] parameter(2)
+  k = s32[] parameter(3)
+  zero = f32[] constant(0)
+  none = pred[] compare(b, zero), direction=EQ
+  clean = f32[] select(none, zero, b)
+  left = s32[] bitcast-convert(a)
+  right = s32[] bitcast-convert(clean)
+  ROOT less = pred[] compare(left, right), direction=LT
+}
+
+ENTRY e {
+  x = f32[64] parameter(0)
+  p = f32[64] exponential(x)
+  i = s32[64] iota(), iota_dimension=0
+  s = (f32[64], s32[64]) sort(p, i), dimensions={0}, to_apply=order
+  ROOT r = s32[64] get-tuple-element(s), index=1
+}
+"""
+    j = named("a comparator's bits of another value", [text, text.replace("bitcast-convert(clean)", "bitcast-convert(zero)")], "s")
+    applied = ((j["first_value_that_differs"] or {}).get("applied") or {}).get("name")
+    inside_test.expect("the instruction that reads them", applied == "right", str(applied))
+
+
+def on_devices():
+    """A loop in which devices wait for each other."""
+    text = """body {
+  s = (s32[], f32[8], f32[8]) parameter(0)
+  k = s32[] get-tuple-element(s), index=0
+  v = f32[8] get-tuple-element(s), index=1
+  h = f32[8] get-tuple-element(s), index=2
+  one = s32[] constant(1)
+  next = s32[] add(k, one)
+  w = f32[8] sine(v)
+  all = f32[8] all-reduce(w), channel_id=1, replica_groups={{0,1}}, use_global_device_ids=true, to_apply=sum
+  row = f32[2,4] reshape(all)
+  late = f32[2,4] add(row, row)
+  flat = f32[8] reshape(late)
+  ROOT t = (s32[], f32[8], f32[8]) tuple(next, flat, h)
+}
+
+cond {
+  s = (s32[], f32[8], f32[8]) parameter(0)
+  k = s32[] get-tuple-element(s), index=0
+  three = s32[] constant(3)
+  ROOT l = pred[] compare(k, three), direction=LT
+}
+
+ENTRY e {
+  x = f32[8] parameter(0)
+  zero = s32[] constant(0)
+  a = f32[8] tanh(x)
+  s = (s32[], f32[8], f32[8]) tuple(zero, a, a)
+  l = (s32[], f32[8], f32[8]) while(s), condition=cond, body=body
+  ROOT v = f32[8] get-tuple-element(l), index=1
+}
+"""
+    header = ", num_partitions=2"
+    sound("the same loop", [text, text.replace("add(row, row)", "add(row, row), metadata={op_name=\"late\"}")], header=header)
+    named("a reshape in a loop on two devices", [text, text.replace("reshape(all)", "reshape(v)")], "row", header=header)
+    named("an operation in a loop on two devices", [text, text.replace("sine(v)", "tanh(v)")], "w", header=header)
+    named("what later trips on two devices tell", [text, text.replace("sine(v)", "sine(h)")], "w", header=header)
+    named("a trip more on two devices", [text, text.replace("constant(3)", "constant(4)")], "three", header=header)
+
+
 def main():
-    cancelled(), other_constants(), folded(), copies(), new_names()
+    cancelled(), other_constants(), folded(), copies(), new_names(), between(), given_twice(), in_comparators(), on_devices()
     print("inside_rewired_test:", "FAILED" if inside_test.failed else "passed")
     return 1 if inside_test.failed else 0
 

@@ -351,7 +351,8 @@ bool Inside::Comparison::applied_by_values(CompId before, CompId now, InsideFind
     own.local = own.outputs;
     const InsideStage told = Comparison(n_, old, own, old.outputs).judge();
     if (told.findings.empty() || !told.findings[0].after.valid() || !told.findings[0].before.valid()) continue;
-    f->applied_before = told.findings[0].before, f->applied_after = told.findings[0].after;
+    f->applied_before = a_.walked.module->of_stage(told.findings[0].before);
+    f->applied_after = b_.walked.module->of_stage(told.findings[0].after);
     return true;
   }
   return false;

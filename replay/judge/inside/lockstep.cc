@@ -1,15 +1,18 @@
 // Two stages side by side, from where their values differ down to what makes them so: by the places of operands, not by
 // names.
 #include <algorithm>
+#include <optional>
 #include <set>
 
 #include "replay/judge/inside/stage.h"
 #include "replay/judge/values/stages.h"
+#include "replay/judge/values/walk.h"
 
 namespace hlo {
 namespace {
 
 constexpr size_t kMostPairs = 4096;
+constexpr size_t kDeepestUnread = 16;  // operands of operands that no walk has visited
 
 // Visits of calls, by what they call; of loops, whose first trip begins with what they are given, too.
 std::unordered_map<CompId, std::vector<uint32_t>> calls_of(const StageNumbers& s) {
@@ -188,6 +191,24 @@ class Inside::Comparison::Lockstep {
     });
   }
 
+  // The value of what nothing reads any more, which is in no walk; none where its operands have none.
+  const Term* unread_value(InstId i, uint32_t reader, size_t depth) {
+    if (auto at = unread_.find(i); at != unread_.end()) return at->second ? &*at->second : nullptr;
+    const Module& b = b_.module->m();
+    if (depth > kDeepestUnread || role_of(b, i) == Role::kParameter) return nullptr;
+    std::vector<Term> operands;
+    for (InstId o : b.operands(i)) {
+      const uint32_t live = visit_of(b_, o, reader);
+      const Term* value = live != UINT32_MAX ? &b_.visits[live].term : unread_value(o, reader, depth + 1);
+      if (!value) return nullptr;
+      operands.push_back(*value);
+    }
+    std::optional<Term>& out = unread_[i];
+    const Term value = StageWalk(c_.n_, c_.b_.walked.module, false).value_of(i, operands);
+    if (!c_.n_.why_unknown(value)) out = value;
+    return out ? &*out : nullptr;
+  }
+
   // Of `named`'s computation: one that gives, or gave, the value that was read, and stands in front of what reads
   // `named` in its place.
   bool stands_beside(uint32_t named, uint32_t reader, const Term& wanted) {
@@ -208,6 +229,7 @@ class Inside::Comparison::Lockstep {
         if (c_.agrees(b_.visits[live].term, wanted)) return true;
         continue;
       }
+      if (const Term* unread = unread_value(o, reader, 0); unread && c_.agrees(*unread, wanted)) return true;
       auto old = a_.by_name.find(b[o].name);
       if (old == a_.by_name.end()) continue;
       const Visit& gave = a_.visits[old->second.back()];
@@ -271,6 +293,7 @@ class Inside::Comparison::Lockstep {
   const StageNumbers &a_, &b_;
   const std::unordered_map<CompId, std::vector<uint32_t>> calls_before_, calls_now_;
   std::set<std::pair<uint32_t, uint32_t>> seen_;
+  std::unordered_map<InstId, std::optional<Term>> unread_;
 };
 
 bool Inside::Comparison::lockstep(uint32_t before, uint32_t now, Departed* out) {

@@ -128,6 +128,18 @@ Inside::Comparison::Departed Inside::Comparison::rewired_behind(const Departed& 
   return d;
 }
 
+// Does something give that value that did not give it in the stage before?
+bool Inside::Comparison::taken_over(NumberId n) {
+  if (!made_now_.contains(n)) return false;
+  for (uint32_t k = made_now_.at(n); k < b_.walked.visits.size(); ++k) {
+    const Visit& v = b_.walked.visits[k];
+    if (v.term.number != n) continue;
+    const uint32_t other = counterpart(k);
+    if (other == UINT32_MAX || a_.walked.visits[other].term.number != n) return true;
+  }
+  return false;
+}
+
 // What reads another value than it did, where nothing gives any more what it gave: that names alone are other ones does
 // not look like that.
 void Inside::Comparison::judge_rewired(InsideStage* out) {
@@ -143,8 +155,8 @@ void Inside::Comparison::judge_rewired(InsideStage* out) {
     // Of a library's call the first element is what it computes.
     const Term& gave = w.term.elements && !w.term.elements->empty() ? (*w.term.elements)[0] : w.term;
     if (!gave.is_array() || values_agree(v, w) || !b.u().compatible(a.shape_id(w.inst), b.shape_id(v.inst))) continue;
-    if (n_.why_unknown(v.term) || n_.why_unknown(w.term) || made_now_.contains(gave.number)) continue;
-    if (!reads_other_value(w, v)) continue;
+    if (n_.why_unknown(v.term) || n_.why_unknown(w.term) || !reads_other_value(w, v)) continue;
+    if (taken_over(gave.number)) continue;
     Frontier frontier;
     const Fate what = fate(k, &frontier);
     // Or all that reads it is what it was, operands by their names included: what cancels it is no pass's doing.

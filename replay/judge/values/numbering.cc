@@ -92,6 +92,14 @@ Value evaluated(Evaluator& e, InstId i, CallPart part, std::vector<Value> operan
 
 }  // namespace
 
+InstId StageModule::of_stage(InstId i) const {
+  if (i.value < stage_slots || wide->op(i) != Opcode::Convert) return i;
+  const InstId from = wide->operand(i, 0);
+  const bool behind = from.value < stage_slots && m().shape(i).type != m().shape(from).type &&
+                      widened_shape(wide->u(), wide->shape_id(i)) == wide->shape_id(i);
+  return behind || wide->users(i).empty() ? from : wide->users(i)[0];
+}
+
 StageModule::StageModule(const Module& m, const EvalOptions& o, int64_t count, StageTypes types)
     : wide(types == StageTypes::kWide ? widened_module(m) : m.clone()),
       options(o),
@@ -102,6 +110,7 @@ StageModule::StageModule(const Module& m, const EvalOptions& o, int64_t count, S
   for (int64_t d = 0; d < devices; ++d)
     evaluators.push_back(std::make_unique<Evaluator>(*wide, options, devices > 1 ? &grid : nullptr, d));
   talks.assign(wide->comp_slots(), -1);
+  stage_slots = m.inst_slots();
   if (types == StageTypes::kOwn) return;
   coarse.assign(m.inst_slots(), false);
   for (CompId c : m.computations())

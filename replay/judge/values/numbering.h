@@ -57,7 +57,10 @@ struct StageModule {
   double noise(InstId i) const { return i.value < coarse.size() && coarse[i.value] ? 5e-7 : 1e-10; }
   std::unordered_map<InstId, LitId> literals;  // of constants, in their own types
   std::vector<bool> coarse;                    // by InstId: floats narrower than f64
-  bool asks_who(InstId i);                     // its value depends on the device, or on other devices
+  size_t stage_slots = 0;                      // ids from here on are conversions that only `wide` has
+  // The instruction of the stage itself beside which widening has put a conversion; else the same one.
+  InstId of_stage(InstId i) const;
+  bool asks_who(InstId i);  // its value depends on the device, or on other devices
 };
 
 struct Number {

@@ -66,6 +66,10 @@ StageNumbers StageWalk::run_computation(CompId c, const std::vector<Term>& param
   return std::move(out_);
 }
 
+Term StageWalk::value_of(InstId i, const std::vector<Term>& operands) {
+  return n_.settled(instruction(i, operands, {}));
+}
+
 StageNumbers StageWalk::run(const std::vector<Term>& arguments) {
   out_ = StageNumbers();
   out_.module = s_;

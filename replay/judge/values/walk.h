@@ -34,6 +34,8 @@ class StageWalk {
   StageNumbers run(const std::vector<Term>& arguments);
   // The same of one computation, as if it were the entry.
   StageNumbers run_computation(CompId c, const std::vector<Term>& parameters);
+  // The value of one instruction, no parameter, on these operands.
+  Term value_of(InstId i, const std::vector<Term>& operands);
 
  private:
   Term computation(CompId c, const std::vector<Term>& parameters);
