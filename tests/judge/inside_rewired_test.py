@@ -224,6 +224,46 @@ def given_twice():
     sound("two that are the same change names", [text, text.replace("least = f32[4,4] maximum(one,", "least = f32[4,4] maximum(again,")])
 
 
+def beside_rewritten():
+    """With what it was, all is as it was: what else the pass has rewritten does not make up for it."""
+    text = """  x = f32[8,8] parameter(0)
+  y = f32[8] parameter(1)
+  i = s32[8,8] iota(), iota_dimension=0
+  j = s32[8,8] iota(), iota_dimension=1
+  keep = pred[8,8] compare(i, j), direction=GE
+  zero = f32[] constant(0)
+  zeros = f32[8,8] broadcast(zero), dimensions={}
+  m = f32[8,8] select(keep, x, zeros)
+  far = f32[] constant(1e+06)
+  bound = f32[8,8] broadcast(far), dimensions={}
+  p = f32[8,8] add(m, x)
+  least = f32[8,8] maximum(p, bound)
+  n = f32[8,8] multiply(m, zeros)
+  t = f32[8,8] transpose(n), dimensions={1,0}
+  s = f32[8] sine(y)
+  ROOT r = (f32[8,8], f32[8,8], f32[8]) tuple(least, t, s)"""
+    other = text.replace("  t = f32[8,8] transpose(n), dimensions={1,0}", "  turned = f32[8,8] transpose(m), dimensions={1,0}\n  u = f32[8,8] multiply(turned, zeros)").replace("tuple(least, t,", "tuple(least, u,")
+    sound("a transpose moved", [text, other])
+    named("an iota along another dimension beside it", [text, other.replace("iota_dimension=1", "iota_dimension=0")], "j")
+    softmax = SOFTMAX.replace("f32[4,16]", "f32[16,16]").replace("row = f32[4]", "row = f32[16]").replace("total = f32[4]", "total = f32[16]").replace("f32[4,3]", "f32[16,3]")
+    moved = softmax.replace("  below = f32[16,16] subtract(logits, rows)\n", "  flat = f32[256] reshape(logits)\n  line = f32[256] reshape(rows)\n  less = f32[256] subtract(flat, line)\n  below.1 = f32[16,16] reshape(less)\n")
+    moved = moved.replace("exponential(below)", "exponential(below.1)")
+    sound("a reshape moved in a softmax", [softmax, moved])
+    named("a softmax's maximum along another dimension beside it", [softmax, moved.replace("dimensions={1}, to_apply=most", "dimensions={0}, to_apply=most")], "row")
+
+
+def new_operations():
+    """Under names that are all new an operation may have become a copy."""
+    text = """  x = f32[4,8] parameter(0)
+  s = f32[4,8] sine(x)
+  t = f32[8,4] transpose(s), dimensions={1,0}
+  c = f32[8,4] cosine(t)
+  ROOT r = (f32[8,4], f32[8,4]) tuple(c, t)"""
+    renamed = re.sub(r"\b([xstcr])(?= =|[,)])", r"\1.0", text)
+    sound("new names", [text, renamed])
+    named("a transpose that is a reshape", [text, renamed.replace("transpose(s.0), dimensions={1,0}", "reshape(s.0)")], "t.0")
+
+
 def in_comparators():
     """Bits of what is compared, which are converted to be looked at."""
     text = """order {
@@ -294,7 +334,7 @@ ENTRY e {
 
 
 def main():
-    cancelled(), other_constants(), folded(), copies(), new_names(), between(), given_twice(), in_comparators(), on_devices()
+    cancelled(), other_constants(), folded(), copies(), new_names(), between(), given_twice(), beside_rewritten(), new_operations(), in_comparators(), on_devices()
     print("inside_rewired_test:", "FAILED" if inside_test.failed else "passed")
     return 1 if inside_test.failed else 0
 

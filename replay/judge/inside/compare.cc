@@ -335,6 +335,7 @@ InsideFinding Inside::Comparison::describe(const Departed& d) {
   const Visit &v = b_.walked.visits[d.now], &w = a_.walked.visits[d.before];
   f.before = w.inst, f.after = v.inst;
   apart(v.term, w.term, &f.difference);
+  if (f.difference.empty()) f.difference = "another value";
   if (d.elsewhere)
     f.difference = b.op(v.inst) == Opcode::Constant ? "another constant" : "the same on these inputs, other on others";
   f.near = d.elsewhere && b.op(v.inst) == Opcode::Constant;
@@ -460,12 +461,15 @@ void Inside::Comparison::judge_values(InsideStage* out) {
     if (!out->findings.empty() && out->findings[0].after == v.inst) continue;
     // What has moved the outputs needs no second witness.
     if (!moved_.empty() && leads_to_outputs(d.now)) continue;
-    const Fate what = fate(d.now);
-    if (what == Fate::kHealed) continue;
+    Frontier frontier;
+    const Fate what = fate(d.now, &frontier);
+    const bool may_be_alone = d.operands_agree && !d.elsewhere && (what == Fate::kNotTold || frontier.cancelled);
+    const bool alone = what != Fate::kErased && may_be_alone && alone_differs(d.now, w.term);
+    if (what == Fate::kHealed && !alone) continue;
     std::string words;
     double by = apart(v.term, w.term, &words);
     if (!d.elsewhere && by >= 0 && by <= std::max(kLeastNoise, b_.walked.module->noise(v.inst))) continue;
-    if (what == Fate::kNotTold) {
+    if (what == Fate::kNotTold && !alone) {
       not_told_.push_back(d.now);
       continue;
     }

@@ -128,7 +128,9 @@ void Inside::Comparison::pair_by_readers() {
   auto alone = [&](InstId now, InstId was) {
     if (a_.walked.by_name.contains(b[now].name) || b_.walked.by_name.contains(a[was].name)) return false;
     if (places_.contains(now) || taken.contains(was) || !visits_before_.contains(was)) return false;
-    const bool operations = compares(b, now) && compares(a, was) && b.op(now) != Opcode::Constant;
+    // An operation may have become a copy of its operand.
+    const bool made = compares(b, now) || role_of(b, now) == Role::kSame;
+    const bool operations = made && compares(a, was) && b.op(now) != Opcode::Constant;
     if (a.op(was) != b.op(now) && !(renamed && operations && a.op(was) != Opcode::Constant)) return false;
     const Shape &s = b.shape(now), &t = a.shape(was);
     if (s.is_array() && t.is_array()) return s.type == t.type && s.dims == t.dims;

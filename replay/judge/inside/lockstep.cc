@@ -49,7 +49,7 @@ class Inside::Comparison::Lockstep {
     const uint32_t last = own.back(), was = old.back();
     if (c_.n_.why_unknown(b_.visits[last].term) || c_.n_.why_unknown(a_.visits[was].term)) return false;
     if (untouched(last, was)) return misread(own, was, reader, out);
-    if (known_by_another_name(last) && beside(own, was, reader, out)) return true;
+    if (known_by_another_name(last) && beside(own, was, reader, true, out)) return true;
     const Module &a = a_.module->m(), &b = b_.module->m();
     const Visit &v = b_.visits[last], &w = a_.visits[was];
     const Role role = role_of(b, v.inst), old_role = role_of(a, w.inst);
@@ -173,11 +173,17 @@ class Inside::Comparison::Lockstep {
     return other != UINT32_MAX && other != before && c_.agrees(b_.visits[now].term, a_.visits[other].term);
   }
 
-  // A new name for a value that there was.
+  // A new name for what there was: the same operation of the same values.
   bool known_by_another_name(uint32_t now) const {
     const Visit& v = b_.visits[now];
-    return v.term.is_array() && !a_.by_name.contains(b_.module->m()[v.inst].name) &&
-           c_.made_before_.contains(v.term.number);
+    if (!v.term.is_array() || a_.by_name.contains(b_.module->m()[v.inst].name)) return false;
+    auto at = c_.made_before_.find(v.term.number);
+    if (at == c_.made_before_.end()) return false;
+    const Visit& w = a_.visits[at->second];
+    return w.operands.size() == v.operands.size() &&
+           a_.module->canonical.operation(w.inst) == b_.module->canonical.operation(v.inst) &&
+           std::equal(v.operands.begin(), v.operands.end(), w.operands.begin(),
+                      [&](const Term& x, const Term& y) { return c_.agrees(x, y); });
   }
 
   // A constant that was there, where nothing read it.
@@ -259,26 +265,26 @@ class Inside::Comparison::Lockstep {
     return role == Role::kSame ? own[k] : UINT32_MAX;
   }
 
-  // The reader of what stands beside the value that was read before: first of those that read what others read too,
-  // as one that nothing else reads was made for its reader.
-  bool beside(const std::vector<uint32_t>& own, uint32_t was, uint32_t reader, Departed* out) {
+  // The reader of what stands beside the value that was read before. `shared`: what it reads others read, too; what
+  // nothing else reads was rather made for its reader.
+  bool beside(const std::vector<uint32_t>& own, uint32_t was, uint32_t reader, bool shared, Departed* out) {
     const Term& wanted = a_.visits[was].term;
-    for (const bool shared : {true, false}) {
-      auto here = [&](uint32_t read, uint32_t by) {
-        return by != UINT32_MAX && read_elsewhere(read, by) == shared && stands_beside(read, by, wanted);
-      };
-      if (here(own[0], reader)) return told(reader, was, out);
-      for (size_t k = 0; k + 1 < own.size(); ++k)
-        if (const uint32_t by = reader_in_chain(own, k); here(own[k + 1], by)) return told(by, was, out);
-    }
+    auto here = [&](uint32_t read, uint32_t by) {
+      return by != UINT32_MAX && read_elsewhere(read, by) == shared && stands_beside(read, by, wanted);
+    };
+    if (here(own[0], reader)) return told(reader, was, out);
+    for (size_t k = 0; k + 1 < own.size(); ++k)
+      if (const uint32_t by = reader_in_chain(own, k); here(own[k + 1], by)) return told(by, was, out);
     return false;
   }
 
   // What reads something that is what it was, in the place of another one: that beside which the other one stands;
   // else the nearest of those that hand it on, which may be another operation than it was.
   bool misread(const std::vector<uint32_t>& own, uint32_t was, uint32_t reader, Departed* out) {
-    if (beside(own, was, reader, out)) return true;
+    if (beside(own, was, reader, true, out) || beside(own, was, reader, false, out)) return true;
     const Module& b = b_.module->m();
+    for (uint32_t k : own)
+      if (role_of(b, b_.visits[k].inst) == Role::kSame && c_.counterpart(k) == was) return told(k, was, out);
     uint32_t nearest = reader, call = UINT32_MAX;
     for (size_t k = 0; k < own.size(); ++k) {
       const Role role = role_of(b, b_.visits[own[k]].inst);

@@ -1,6 +1,7 @@
 // Instructions that read another value than they did, where these inputs do not tell, or something cancels it.
 #include "replay/judge/inside/stage.h"
 #include "replay/judge/values/stages.h"
+#include "replay/judge/values/walk.h"
 
 namespace hlo {
 namespace {
@@ -126,6 +127,34 @@ Inside::Comparison::Departed Inside::Comparison::rewired_behind(const Departed& 
     }
   }
   return d;
+}
+
+// With that value as it was, is all that another one has come of as it was, too? Then what else the pass has rewritten
+// does not make up for it.
+bool Inside::Comparison::alone_differs(uint32_t now, const Term& before) {
+  const Module& b = b_.walked.module->m();
+  const CompId c = b.parent(b_.walked.visits.back().inst);
+  std::vector<Term> arguments;
+  for (InstId p : b.comp(c).params) {
+    Term given;
+    given.shape = b.shape_id(p);
+    if (auto at = b_.walked.by_name.find(b[p].name); at != b_.walked.by_name.end())
+      given = b_.walked.visits[at->second[0]].term;
+    arguments.push_back(std::move(given));
+  }
+  const std::unordered_map<InstId, Term> instead{{b_.walked.visits[now].inst, before}};
+  const StageNumbers as_it_was = StageWalk(n_, b_.walked.module, true, &instead).run_computation(c, arguments);
+  for (const auto& [name, visits] : as_it_was.by_name) {
+    auto own = b_.walked.by_name.find(name), old = a_.walked.by_name.find(name);
+    if (own == b_.walked.by_name.end() || own->second.size() != visits.size()) return false;
+    if (old == a_.walked.by_name.end() || old->second.size() != visits.size()) continue;
+    for (size_t k = 0; k < visits.size(); ++k) {
+      const Term& t = as_it_was.visits[visits[k]].term;
+      if (!agrees(t, b_.walked.visits[own->second[k]].term) && !agrees(t, a_.walked.visits[old->second[k]].term))
+        return false;
+    }
+  }
+  return true;
 }
 
 // Does something give that value that did not give it in the stage before?

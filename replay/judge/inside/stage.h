@@ -63,6 +63,7 @@ class Inside::Comparison {
   bool other_number(const Departed& d) const;
   InstId folded_anew(const Departed& d) const;
   bool taken_over(NumberId n);
+  bool alone_differs(uint32_t now, const Term& before);
   void judge_rewired(InsideStage* out);
   Departed rewired_behind(const Departed& d);
   bool other_element(const Visit& before, const Visit& now) const;
