@@ -292,6 +292,43 @@ ENTRY e {
     inside_test.expect("the instruction that reads them", applied == "right", str(applied))
 
 
+def made_stable():
+    """A comparator that is a part of the new one, once with its sides exchanged."""
+    body = """  zero{0} = s32[] constant(0)
+  below{0} = pred[] compare({1}, zero{0}), direction=LT
+  most{0} = s32[] constant(2147483647)
+  turned{0} = s32[] xor(most{0}, {1})
+  key{0} = s32[] select(below{0}, turned{0}, {1})
+"""
+    side = lambda n, bits: body.replace("{0}", f".{n}").replace("{1}", bits)
+    entry = """ENTRY e {
+  x = f32[64] parameter(0)
+  i = s32[64] iota(), iota_dimension=0
+SORT
+  ROOT r = s32[64] get-tuple-element(s), index=1
+}
+"""
+    before = "order {\n  a = f32[] parameter(0)\n  b = f32[] parameter(1)\n  i = s32[] parameter(2)\n  k = s32[] parameter(3)\n"
+    before += "  l = s32[] bitcast-convert(a)\n  r = s32[] bitcast-convert(b)\n" + side(1, "l") + side(2, "r") + "  ROOT less = pred[] compare(key.1, key.2), direction=LT\n}\n\n"
+    before += entry.replace("SORT", "  s = (f32[64], s32[64]) sort(x, i), dimensions={0}, is_stable=true, to_apply=order")
+    after = "order.clone {\n  p = f32[] parameter(0)\n  q = f32[] parameter(1)\n  i = s32[] parameter(2)\n  k = s32[] parameter(3)\n  m = s32[] parameter(4)\n  n = s32[] parameter(5)\n"
+    after += "  pl = s32[] bitcast-convert(p)\n  pr = s32[] bitcast-convert(q)\n" + side(11, "pl") + side(12, "pr") + "  first = pred[] compare(key.11, key.12), direction=LT\n"
+    after += "  ql = s32[] bitcast-convert(q)\n  qr = s32[] bitcast-convert(p)\n" + side(13, "ql") + side(14, "qr") + "  second = pred[] compare(key.13, key.14), direction=LT\n"
+    after += "  tie = pred[] compare(first, second), direction=EQ\n  place = pred[] compare(m, n), direction=LT\n  ROOT one = pred[] select(tie, place, first)\n}\n\n"
+    after += entry.replace("SORT", "  j = s32[64] iota(), iota_dimension=0\n  sorted = (f32[64], s32[64], s32[64]) sort(x, i, j), dimensions={0}, to_apply=order.clone\n  gx = f32[64] get-tuple-element(sorted), index=0\n"
+                           "  gi = s32[64] get-tuple-element(sorted), index=1\n  s = (f32[64], s32[64]) tuple(gx, gi)")
+    sound("a sort made stable", [before, after])
+    for what, old, new, instruction in (("a direction", "below.14 = pred[] compare(qr, zero.14), direction=LT", "below.14 = pred[] compare(qr, zero.14), direction=GT", "below.14"),
+                                        ("an operation", "turned.11 = s32[] xor", "turned.11 = s32[] and", "turned.11")):
+        assert old in after, old
+        j = named(f"a sort made stable with another {what}", [before, after.replace(old, new)], "sorted")
+        applied = ((j["first_value_that_differs"] or {}).get("applied") or {}).get("name")
+        inside_test.expect(f"{what} of its comparator", applied == instruction, str(applied))
+    twice = "  x = f32[16,8] parameter(0)\n  i = s32[] parameter(1)\n  zero = s32[] constant(0)\n  ROOT d = f32[4,8] dynamic-slice(x, i, zero), dynamic_slice_sizes={4,8}"
+    renamed = twice.replace("zero", "none").replace("ROOT d", "ROOT d.0")
+    named("an index that is read twice", [twice, renamed.replace("(x, i, none)", "(x, none, none)")], "d.0")
+
+
 def on_devices():
     """A loop in which devices wait for each other."""
     text = """body {
@@ -334,7 +371,7 @@ ENTRY e {
 
 
 def main():
-    cancelled(), other_constants(), folded(), copies(), new_names(), between(), given_twice(), beside_rewritten(), new_operations(), in_comparators(), on_devices()
+    cancelled(), other_constants(), folded(), copies(), new_names(), between(), given_twice(), beside_rewritten(), new_operations(), in_comparators(), made_stable(), on_devices()
     print("inside_rewired_test:", "FAILED" if inside_test.failed else "passed")
     return 1 if inside_test.failed else 0
 

@@ -438,8 +438,7 @@ void Inside::Comparison::describe_outputs(InsideStage* out) {
     for (InstId o : b.operands(f.after)) f.operands.push_back({"", std::string(b.inst_name(o)), true});
     add_regions(&f, first, nullptr);
   } else {
-    const Module &a = a_.walked.module->m(), &b = b_.walked.module->m();
-    f.before = a.comp(a.entry()).root, f.after = b.comp(b.entry()).root;
+    f.before = a_.walked.visits.back().inst, f.after = b_.walked.visits.back().inst;
   }
   out->findings.push_back(std::move(f));
 }

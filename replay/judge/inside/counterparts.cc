@@ -13,6 +13,8 @@ namespace hlo {
 namespace {
 
 constexpr size_t kDeepest = 64;  // operands of operands that are followed
+// Instructions that an expression may have more or fewer than the one that it was, once one of them is another one.
+constexpr size_t kMostUnlike = 3;
 
 // Does it read another one of those that there were, which are all still there by their names?
 bool reads_another(const Module& a, InstId x, const Module& b, InstId y) {
@@ -38,37 +40,101 @@ bool reads_another(const Module& a, InstId x, const Module& b, InstId y) {
   return another;
 }
 
-// Where two expressions over the same parameters begin to be others: the first pair, operands before users, that is
-// not the same operation, or reads another parameter. `alike`: pairs that are known not to.
-bool begin_to_differ(StageModule& a, InstId x, StageModule& b, InstId y, size_t depth,
-                     std::set<std::pair<uint32_t, uint32_t>>& alike, InstId* before, InstId* now) {
-  if (!alike.insert({x.value, y.value}).second) return false;
-  const Module &p = a.m(), &q = b.m();
-  *before = x, *now = y;
-  const bool parameters = p.op(x) == Opcode::Parameter && q.op(y) == Opcode::Parameter;
-  if (parameters) return p.parameter_number(x) != q.parameter_number(y);
-  if (p.op(x) != q.op(y) || p.operand_count(x) != q.operand_count(y)) return true;
-  if (a.canonical.operation(x) != b.canonical.operation(y)) return true;
-  const bool another = reads_another(p, x, q, y);
-  for (size_t k = 0; depth < kDeepest && k < p.operand_count(x); ++k) {
-    const InstId l = p.operand(x, k);
-    InstId r = q.operand(y, k);
-    if (another) {
-      // Operands come first, each against its own name.
-      const auto operands = q.operands(y);
-      const auto own = std::find_if(operands.begin(), operands.end(), [&](InstId o) { return q[o].name == p[l].name; });
-      if (own == operands.end()) continue;
-      r = *own;
+// Two expressions over the same parameters. `turned`: over those of a comparison with its two sides exchanged.
+class ExpressionPair {
+ public:
+  ExpressionPair(StageModule& a, StageModule& b, bool turned) : a_(a), b_(b), turned_(turned) {}
+
+  // Where they begin to be others: the first pair, operands before users, that is not the same operation, or reads
+  // another parameter; false where they are one.
+  bool begin_to_differ(InstId x, InstId y, size_t depth, InstId* before, InstId* now) {
+    if (!alike_.insert({x.value, y.value}).second) return false;
+    const Module &p = a_.m(), &q = b_.m();
+    *before = x, *now = y;
+    if (p.op(x) == Opcode::Parameter && q.op(y) == Opcode::Parameter) return !same_parameter(x, y);
+    if (p.op(x) != q.op(y) || p.operand_count(x) != q.operand_count(y)) return true;
+    if (a_.canonical.operation(x) != b_.canonical.operation(y)) return true;
+    const bool another = reads_another(p, x, q, y);
+    for (size_t k = 0; depth < kDeepest && k < p.operand_count(x); ++k) {
+      const InstId l = p.operand(x, k);
+      InstId r = q.operand(y, k);
+      if (another) {
+        // Operands come first, each against its own name.
+        const auto operands = q.operands(y);
+        const auto own =
+            std::find_if(operands.begin(), operands.end(), [&](InstId o) { return q[o].name == p[l].name; });
+        if (own == operands.end()) continue;
+        r = *own;
+      }
+      if (misread(l, r)) {
+        *before = x, *now = y;
+        return true;
+      }
+      if (begin_to_differ(l, r, depth + 1, before, now)) return true;
     }
-    if ((p.op(l) == Opcode::Parameter) != (q.op(r) == Opcode::Parameter) ||
-        (p.op(l) == Opcode::Parameter && p.parameter_number(l) != q.parameter_number(r))) {
-      *before = x, *now = y;
-      return true;
-    }
-    if (begin_to_differ(a, l, b, r, depth + 1, alike, before, now)) return true;
+    *before = x, *now = y;
+    return another;
   }
-  *before = x, *now = y;
-  return another;
+
+  // Pairs that were looked at until then.
+  size_t seen() const { return alike_.size(); }
+
+ private:
+  bool same_parameter(InstId x, InstId y) const {
+    const int64_t was = a_.m().parameter_number(x), is = b_.m().parameter_number(y);
+    return was == (turned_ ? is ^ 1 : is);
+  }
+
+  // Is it the reader that is another one, and not what it reads?
+  bool misread(InstId l, InstId r) const {
+    const Module &p = a_.m(), &q = b_.m();
+    const bool was = p.op(l) == Opcode::Parameter, is = q.op(r) == Opcode::Parameter;
+    if (was != is || (was && !same_parameter(l, r))) return true;
+    return p.op(l) != q.op(r) && std::any_of(alike_.begin(), alike_.end(), [&](const auto& pair) {
+             return pair.second == r.value && pair.first != l.value && p.op(InstId(pair.first)) == q.op(r);
+           });
+  }
+
+  StageModule &a_, &b_;
+  const bool turned_;
+  std::set<std::pair<uint32_t, uint32_t>> alike_;
+};
+
+// Instructions that it is made of, itself among them.
+size_t size_of_expression(const Module& m, InstId root) {
+  std::vector<InstId> work{root};
+  std::unordered_set<InstId> seen{root};
+  for (size_t k = 0; k < work.size(); ++k)
+    for (InstId o : m.operands(work[k]))
+      if (seen.insert(o).second) work.push_back(o);
+  return seen.size();
+}
+
+// The same of two computations. Where the new one ends with another operation, what the old one computes may be a part
+// of it, once with its sides exchanged, as where a sort has been made stable.
+bool begin_to_differ(StageModule& a, CompId c, StageModule& b, CompId e, InstId* before, InstId* now) {
+  const InstId root = a.m().comp(c).root, own = b.m().comp(e).root;
+  if (a.m().op(root) == b.m().op(own)) return ExpressionPair(a, b, false).begin_to_differ(root, own, 0, before, now);
+  const size_t size = size_of_expression(a.m(), root);
+  size_t most = 0;
+  for (InstId i : b.m().live_order(e)) {
+    if (b.m().op(i) != a.m().op(root) || a.canonical.operation(root) != b.canonical.operation(i)) continue;
+    if (const size_t s = size_of_expression(b.m(), i); s + kMostUnlike < size || s > size + kMostUnlike) continue;
+    InstId was, is;
+    size_t seen = 0;
+    for (const bool turned : {false, true}) {
+      ExpressionPair pair(a, b, turned);
+      InstId x, y;
+      if (!pair.begin_to_differ(root, i, 0, &x, &y)) {
+        seen = 0;
+        break;
+      }
+      if (y != i && pair.seen() > seen) seen = pair.seen(), was = x, is = y;
+    }
+    if (seen > most) most = seen, *before = was, *now = is;
+  }
+  if (!most) *before = root, *now = own;
+  return true;
 }
 
 }  // namespace
@@ -353,6 +419,8 @@ bool Inside::Comparison::applied_by_values(CompId before, CompId now, InsideFind
     own.local = own.outputs;
     const InsideStage told = Comparison(n_, old, own, old.outputs).judge();
     if (told.findings.empty() || !told.findings[0].after.valid() || !told.findings[0].before.valid()) continue;
+    const Module& b = b_.walked.module->m();
+    if (told.findings[0].after == b.comp(now).root && !a_.walked.by_name.contains(b[b.comp(now).root].name)) continue;
     f->applied_before = a_.walked.module->of_stage(told.findings[0].before);
     f->applied_after = b_.walked.module->of_stage(told.findings[0].after);
     return true;
@@ -369,8 +437,7 @@ void Inside::Comparison::describe_applied(const Departed& d, InsideFinding* f) {
     if (a.canonical.computation(c) == b.canonical.computation(e)) continue;
     if (applied_by_values(c, e, f)) return;
     InstId before, now;
-    std::set<std::pair<uint32_t, uint32_t>> alike;
-    if (!begin_to_differ(a, a.m().comp(c).root, b, b.m().comp(e).root, 0, alike, &before, &now)) continue;
+    if (!begin_to_differ(a, c, b, e, &before, &now)) continue;
     f->applied_before = before, f->applied_after = now;
     return;
   }

@@ -90,7 +90,13 @@ class Inside::Comparison::Lockstep {
     if (same && apart.empty()) return b.op(v.inst) != Opcode::Tuple && take(before, now, true, out);
     if (v.operands.empty() && role_of(b, v.inst) == Role::kOperation) return take(before, now, false, out);
     if (same && !root && b.op(v.inst) != Opcode::Tuple && permuted(v, w)) return take(before, now, false, out);
-    if (!same || a.op(w.inst) != b.op(v.inst)) return false;
+    if (a.op(w.inst) != b.op(v.inst)) return false;
+    // A sort that was made stable reads where each element was, too.
+    if (!same && b.op(v.inst) == Opcode::Sort && w.operands.size() + 1 == v.operands.size() &&
+        std::equal(w.operands.begin(), w.operands.end(), v.operands.begin(),
+                   [&](const Term& x, const Term& y) { return c_.agrees(y, x); }))
+      return take(before, now, true, out);
+    if (!same) return false;
     for (const auto& [k, slot] : apart)
       if (down(visit_of(a_, a.operand(w.inst, slot), before), visit_of(b_, b.operand(v.inst, k), now), now, out))
         return true;
@@ -249,12 +255,13 @@ class Inside::Comparison::Lockstep {
     return take(other == UINT32_MAX ? was : other, who, false, out);
   }
 
-  // Does something else read it, so that it was there for more than this reader?
+  // Is it read elsewhere, too, or by another operand, so that it was there for more than this?
   bool read_elsewhere(uint32_t read, uint32_t reader) const {
     const Module& b = b_.module->m();
-    const InstId own = b_.visits[read].inst;
-    return b.is_root(own) ||
-           std::any_of(b.users(own).begin(), b.users(own).end(), [&](InstId u) { return u != b_.visits[reader].inst; });
+    const InstId own = b_.visits[read].inst, by = b_.visits[reader].inst;
+    const auto operands = b.operands(by);
+    return b.is_root(own) || std::count(operands.begin(), operands.end(), own) > 1 ||
+           std::any_of(b.users(own).begin(), b.users(own).end(), [&](InstId u) { return u != by; });
   }
 
   // Of those that hand the value on, what reads each of them: itself a copy, a tuple or a call.
