@@ -336,7 +336,7 @@ void CostAnalysis::count_updates(InstId update, Cost* c) const {
 
 namespace {
 
-double elements_of(const Universe& u, ShapeId s) {
+double array_elements(const Universe& u, ShapeId s) {
   const Shape& shape = u[s].is_tuple() && !u[s].elements.empty() ? u[u[s].elements[0]] : u[s];
   return shape.is_array() ? static_cast<double>(shape.elements_count()) : 0.0;
 }
@@ -394,9 +394,9 @@ Cost CostAnalysis::of_applied(InstId i) {
   Cost c = in_memory(i);
   Cost one;
   for (CompId called : m_.called(i)) one += of_computation(called);
-  double n = elements_of(m_.u(), m_.shape_id(i));
+  double n = array_elements(m_.u(), m_.shape_id(i));
   if (op == Opcode::Scatter) {
-    n = elements_of(m_.u(), m_.shape_id(m_.operand(i, m_.operand_count(i) - 1)));
+    n = array_elements(m_.u(), m_.shape_id(m_.operand(i, m_.operand_count(i) - 1)));
     // Targets stay where they are.
     const double whole = c.bytes_written;
     c.bytes_written = 0, count_updates(i, &c);
@@ -422,7 +422,7 @@ Cost CostAnalysis::of_windows(InstId i) {
     for (const WindowDim& d : w->dims) window *= static_cast<double>(d.size);
   Cost one;
   for (CompId called : m_.called(i)) one += of_computation(called);
-  double n = elements_of(m_.u(), op == Opcode::ReduceWindow ? m_.shape_id(i) : m_.shape_id(m_.operand(i, 1)));
+  double n = array_elements(m_.u(), op == Opcode::ReduceWindow ? m_.shape_id(i) : m_.shape_id(m_.operand(i, 1)));
   add_operations(&c, one, n * std::max(window - 1, 1.0));
   return c;
 }
@@ -450,21 +450,45 @@ Cost CostAnalysis::of_slice(InstId i) const {
   if (op == Opcode::Gather) {
     double slice = 1;
     for (int64_t d : a.ints(Attr::slice_sizes)) slice *= static_cast<double>(d);
-    const double picked = elements_of(m_.u(), m_.shape_id(i));
+    const double picked = array_elements(m_.u(), m_.shape_id(i));
     c.bytes_read = std::min(c.bytes_read, bytes_of(m_.u(), m_.shape_id(m_.operand(i, 0))));
     c.bytes_repeated = picked > slice ? std::max(c.bytes_read - c.bytes_written * slice / picked, 0.0) : 0;
   }
   return c;
 }
 
+Cost CostAnalysis::of_dot(InstId i) const {
+  const AttrSet& a = m_.attrs(i);
+  Cost c = in_memory(i);
+  add_products(&c, i,
+               ragged_flops(m_.shape(m_.operand(i, 0)), m_.shape(i),
+                            m_.operand_count(i) > 2 ? &m_.shape(m_.operand(i, 2)) : nullptr,
+                            a.ints(Attr::lhs_contracting_dims), a.ints(Attr::lhs_ragged_dims)));
+  return c;
+}
+
+// Elementwise, or no more than what moves.
+Cost CostAnalysis::of_elements(InstId i) const {
+  const Opcode op = m_.op(i);
+  const OpInfo& info = op_info(op);
+  const Shape& out = m_.shape(i);
+  Cost c;
+  if (info.elementwise && out.is_array() && op != Opcode::Copy && op != Opcode::BitcastConvert) {
+    c = in_memory(i);
+    if (op == Opcode::Convert) return c;
+    add_vectors(&c, out.type, array_elements(m_.u(), m_.shape_id(i)));
+    if (info.transcendental) std::swap(c.flops, c.transcendentals);
+    return c;
+  }
+  if (info.cls == OpClass::Collective || (runs(m_, i) && info.cls != OpClass::Async)) c = in_memory(i);
+  return c;
+}
+
 Cost CostAnalysis::of(InstId i) {
   const Universe& u = m_.u();
-  const AttrSet& a = m_.attrs(i);
   const Shape& out = m_.shape(i);
-  Opcode op = m_.op(i);
-  const OpInfo& info = op_info(op);
   Cost c;
-  switch (op) {
+  switch (m_.op(i)) {
     case Opcode::While:
       return of_loop(i);
     case Opcode::Conditional:
@@ -488,19 +512,13 @@ Cost CostAnalysis::of(InstId i) {
       return c;
     }
     case Opcode::Dot:
-    case Opcode::RaggedDot: {
-      c = in_memory(i);
-      add_products(
-          &c, i,
-          ragged_flops(m_.shape(m_.operand(i, 0)), out, m_.operand_count(i) > 2 ? &m_.shape(m_.operand(i, 2)) : nullptr,
-                       a.ints(Attr::lhs_contracting_dims), a.ints(Attr::lhs_ragged_dims)));
-      return c;
-    }
+    case Opcode::RaggedDot:
+      return of_dot(i);
     case Opcode::Convolution:
       return of_convolution(i);
     case Opcode::Reduce: {
       c = in_memory(i);
-      double in = elements_of(u, m_.shape_id(m_.operand(i, 0))), results = elements_of(u, m_.shape_id(i));
+      double in = array_elements(u, m_.shape_id(m_.operand(i, 0))), results = array_elements(u, m_.shape_id(i));
       add_operations(&c, of_computation(m_.called(i)[0]), std::max(in - results, 0.0));
       return c;
     }
@@ -513,11 +531,10 @@ Cost CostAnalysis::of(InstId i) {
       return of_applied(i);
     case Opcode::CustomCall:
       return of_call(i);
-    case Opcode::Cholesky: {
+    case Opcode::Cholesky:
       c = in_memory(i);
       add_solver(&c, out.type, cholesky_flops(square_of(out)) * batch_of(out));
       return c;
-    }
     case Opcode::TriangularSolve: {
       c = in_memory(i);
       const Shape& a_shape = m_.shape(m_.operand(i, 0));
@@ -528,11 +545,10 @@ Cost CostAnalysis::of(InstId i) {
       return of_fft(i);
     // Of a pair the first one: an all-gather-start gives its operands and its results, send and receive their buffers.
     case Opcode::AllGatherStart:
-    case Opcode::CollectivePermuteStart: {
+    case Opcode::CollectivePermuteStart:
       c.bytes_read += operand_bytes(m_, i);
       if (out.is_tuple() && out.elements.size() > 1) c.bytes_written = bytes_of(u, out.elements[1]);
       return c;
-    }
     case Opcode::Send:
       c.bytes_read = bytes_of(u, m_.shape_id(m_.operand(i, 0)));
       return c;
@@ -542,20 +558,11 @@ Cost CostAnalysis::of(InstId i) {
     case Opcode::RngBitGenerator:
     case Opcode::Rng:
       c = in_memory(i);
-      add_vectors(&c, ElementType::U32, elements_of(u, m_.shape_id(i)));
+      add_vectors(&c, ElementType::U32, array_elements(u, m_.shape_id(i)));
       return c;
     default:
-      break;
+      return of_elements(i);
   }
-  if (info.elementwise && out.is_array() && op != Opcode::Copy && op != Opcode::BitcastConvert) {
-    c = in_memory(i);
-    if (op == Opcode::Convert) return c;
-    add_vectors(&c, out.type, elements_of(u, m_.shape_id(i)));
-    if (info.transcendental) std::swap(c.flops, c.transcendentals);
-    return c;
-  }
-  if (info.cls == OpClass::Collective || (runs(m_, i) && info.cls != OpClass::Async)) c = in_memory(i);
-  return c;
 }
 
 double least_seconds(const Cost& c, const DeviceSpec& d, bool* by_memory, bool* known, double cached) {

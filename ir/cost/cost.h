@@ -55,6 +55,8 @@ class CostAnalysis {
   const BodyCost& of_body(CompId body);
   Cost of_fusion(InstId fusion);
   Cost in_memory(InstId inst) const;
+  Cost of_dot(InstId inst) const;
+  Cost of_elements(InstId inst) const;
   Cost of_loop(InstId inst);
   Cost of_conditional(InstId inst);
   Cost of_convolution(InstId inst) const;
