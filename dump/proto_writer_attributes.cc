@@ -52,189 +52,134 @@ void ProtoWriter::frontend(std::string_view text, xla::FrontendAttributes* out) 
   }
 }
 
+namespace {
+
+std::string upper(std::string s) {
+  for (char& c : s) c = static_cast<char>(toupper(static_cast<unsigned char>(c)));
+  return s;
+}
+
+}  // namespace
+
+void ProtoWriter::unwritten(InstId i, Attr key) const {
+  fail(FailureKind::kUnsupported, "attribute '{}' of instruction '{}' is not written to protos", attr_text(key),
+       m_.inst_name(i));
+}
+
 void ProtoWriter::attribute(InstId i, Opcode op, Attr key, const AttrValue& v, xla::HloInstructionProto* out) {
-  auto integer = [&] { return std::get<int64_t>(v); };
-  auto flag = [&] { return std::get<bool>(v); };
-  auto ints = [&](google::protobuf::RepeatedField<int64_t>* to) { put(std::get<Dims>(v), to); };
+  // A dot with any attribute has these numbers, empty or not.
   auto* dots = op == Opcode::RaggedDot ? out->mutable_ragged_dot_dimension_numbers()->mutable_dot_dimension_numbers()
                : op == Opcode::Dot || op == Opcode::ScaledDot ? out->mutable_dot_dimension_numbers()
                                                               : nullptr;
-  auto upper = [](std::string s) {
-    for (char& c : s) c = static_cast<char>(toupper(static_cast<unsigned char>(c)));
-    return s;
-  };
+  if (key >= Attr::sharding) return common_attribute(i, key, v, out);
+  switch (attr_kind(key)) {
+    case AttrKind::Bool:
+      return flag_attribute(i, op, key, v, out);
+    case AttrKind::Int:
+      return integer_attribute(i, op, key, v, out);
+    case AttrKind::Ints:
+      return dimensions_attribute(i, op, key, v, dots, out);
+    case AttrKind::Enum:
+      return word_attribute(i, op, key, v, out);
+    case AttrKind::Str:
+      return string_attribute(i, key, v, out);
+    case AttrKind::Raw:
+      return bracketed_attribute(i, key, v, out);
+    case AttrKind::Comp:
+    case AttrKind::Comps:
+      return;  // in called_computation_ids
+    default:
+      return structured_attribute(i, key, v, out);
+  }
+}
+
+void ProtoWriter::flag_attribute(InstId i, Opcode op, Attr key, const AttrValue& v, xla::HloInstructionProto* out) {
+  const bool flag = std::get<bool>(v);
   switch (key) {
-    case Attr::dimensions:
-      return ints(out->mutable_dimensions());
+    case Attr::constrain_layout:
+      return out->set_constrain_layout(flag);
+    case Attr::use_global_device_ids:
+      return out->set_use_global_device_ids(flag);
+    case Attr::has_dynamic_root:
+      return out->set_has_dynamic_root(flag);
+    case Attr::custom_call_has_side_effect:
+      return out->set_custom_call_has_side_effect(flag);
+    case Attr::largest:
+      return out->set_largest(flag);
+    case Attr::is_stable:
+      return out->set_is_stable(flag);
+    case Attr::is_reverse:
+      return out->set_is_reverse(flag);
+    case Attr::is_associative:
+      return out->set_is_associative(flag ? xla::TRI_STATE_TRUE : xla::TRI_STATE_FALSE);
+    case Attr::is_composite:
+      return out->set_is_composite(flag);
+    case Attr::indices_are_sorted:
+      return out->set_indices_are_sorted(flag);
+    case Attr::unique_indices:
+      return out->set_unique_indices(flag);
+    case Attr::is_host_transfer:
+      return out->set_is_host_transfer(flag);
+    case Attr::left_side:
+      return out->mutable_triangular_solve_options()->set_left_side(flag);
+    case Attr::lower:
+      return op == Opcode::Cholesky ? out->mutable_cholesky_options()->set_lower(flag)
+                                    : out->mutable_triangular_solve_options()->set_lower(flag);
+    case Attr::unit_diagonal:
+      return out->mutable_triangular_solve_options()->set_unit_diagonal(flag);
+    default:
+      unwritten(i, key);
+  }
+}
+
+void ProtoWriter::integer_attribute(InstId i, Opcode op, Attr key, const AttrValue& v, xla::HloInstructionProto* out) {
+  const int64_t integer = std::get<int64_t>(v);
+  switch (key) {
     case Attr::iota_dimension:
     case Attr::inferred_dimension:
-      return out->add_dimensions(integer());
+      return out->add_dimensions(integer);
     case Attr::index:
-      return out->set_tuple_index(integer());
+      return out->set_tuple_index(integer);
     case Attr::channel_id:
-      return out->set_channel_id(integer());
-    case Attr::replica_groups:
-      return groups(text(v), out);
-    case Attr::constrain_layout:
-      return out->set_constrain_layout(flag());
-    case Attr::use_global_device_ids:
-      return out->set_use_global_device_ids(flag());
-    case Attr::has_dynamic_root:
-      return out->set_has_dynamic_root(flag());
-    case Attr::to_apply:
-    case Attr::calls:
-    case Attr::select:
-    case Attr::scatter:
-    case Attr::body:
-    case Attr::condition:
-    case Attr::true_computation:
-    case Attr::false_computation:
-    case Attr::branch_computations:
-    case Attr::called_computations:
-      return;  // in called_computation_ids
-    case Attr::async_execution_thread:
-      return out->set_async_execution_thread(text(v));
-    case Attr::output_to_operand_aliasing: {
-      for (const AliasEntry& a : parse_aliases(text(v))) {
-        auto* e = out->add_output_operand_aliasing();
-        put(a.output, e->mutable_output_shape_index());
-        e->set_operand_index(a.number);
-        put(a.index, e->mutable_operand_shape_index());
-      }
-      return;
-    }
-    case Attr::window:
-      for (const WindowDim& d : std::get<Window>(v).dims) {
-        auto* w = out->mutable_window()->add_dimensions();
-        w->set_size(d.size), w->set_stride(d.stride), w->set_padding_low(d.pad_low), w->set_padding_high(d.pad_high);
-        w->set_base_dilation(d.lhs_dilate), w->set_window_dilation(d.rhs_dilate), w->set_window_reversal(d.reversal);
-      }
-      return;
-    case Attr::dim_labels: {
-      const auto& d = *std::get<Boxed<DimLabels>>(v);
-      auto* c = out->mutable_convolution_dimension_numbers();
-      c->set_input_batch_dimension(d.input_batch), c->set_input_feature_dimension(d.input_feature);
-      c->set_kernel_input_feature_dimension(d.kernel_input), c->set_kernel_output_feature_dimension(d.kernel_output);
-      c->set_output_batch_dimension(d.output_batch), c->set_output_feature_dimension(d.output_feature);
-      put(d.input_spatial, c->mutable_input_spatial_dimensions());
-      put(d.kernel_spatial, c->mutable_kernel_spatial_dimensions());
-      put(d.output_spatial, c->mutable_output_spatial_dimensions());
-      return;
-    }
+      return out->set_channel_id(integer);
     case Attr::feature_group_count:
     case Attr::batch_group_count:
       return;
-    case Attr::operand_precision: {
-      std::string t = text(v);
-      for (size_t at = 1; at < t.size();) {
-        size_t end = t.find_first_of(",}", at);
-        std::string w = t.substr(at, end - at);
-        int number = w == "high" ? 1 : w == "highest" ? 2 : w == "packed_nibble" ? 3 : 0;
-        out->mutable_precision_config()->add_operand_precision(static_cast<xla::PrecisionConfig::Precision>(number));
-        at = end + 1;
-      }
-      return;
-    }
-    case Attr::algorithm: {
-      std::string w = text(v);
-      if (op == Opcode::RngBitGenerator)
-        return out->set_rng_algorithm(w == "rng_three_fry" ? xla::RNG_THREE_FRY
-                                      : w == "rng_philox"  ? xla::RNG_PHILOX
-                                                           : xla::RNG_DEFAULT);
-      xla::PrecisionConfig::Algorithm algorithm;
-      if (!xla::PrecisionConfig_Algorithm_Parse("ALG_" + upper(w), &algorithm))
-        fail(FailureKind::kUnsupported, "algorithm {} has no number in protos", w);
-      return out->mutable_precision_config()->set_algorithm(algorithm);
-    }
-    case Attr::padding_type: {
-      xla::PaddingType type;
-      if (xla::PaddingType_Parse(text(v), &type)) out->set_padding_type(type);
-      return;
-    }
-    case Attr::slice:
-      for (const SliceDim& d : std::get<std::vector<SliceDim>>(v)) {
-        auto* s = out->add_slice_dimensions();
-        s->set_start(d.start), s->set_limit(d.limit), s->set_stride(d.stride);
-      }
-      return;
+    case Attr::exponent_bits:
+      return out->set_exponent_bits(static_cast<int32_t>(integer));
+    case Attr::mantissa_bits:
+      return out->set_mantissa_bits(static_cast<int32_t>(integer));
+    case Attr::feature_index:
+      return out->set_feature_index(integer);
+    case Attr::delta:
+      return out->set_delta(integer);
+    case Attr::k:
+      return out->set_k(integer);
+    case Attr::num_carries:
+      return out->set_num_carries(integer);
+    case Attr::index_vector_dim:
+      return op == Opcode::Gather ? out->mutable_gather_dimension_numbers()->set_index_vector_dim(integer)
+                                  : out->mutable_scatter_dimension_numbers()->set_index_vector_dim(integer);
+    case Attr::cross_program_prefetch_index:
+      return out->set_cross_program_prefetch_index(static_cast<int32_t>(integer));
+    default:
+      unwritten(i, key);
+  }
+}
+
+void ProtoWriter::dimensions_attribute(InstId i, Opcode op, Attr key, const AttrValue& v,
+                                       xla::DotDimensionNumbers* dots, xla::HloInstructionProto* out) {
+  auto ints = [&](google::protobuf::RepeatedField<int64_t>* to) { put(std::get<Dims>(v), to); };
+  switch (key) {
+    case Attr::dimensions:
+      return ints(out->mutable_dimensions());
     case Attr::dynamic_slice_sizes:
       return ints(out->mutable_dynamic_slice_sizes());
     case Attr::slice_sizes:
       if (op == Opcode::Gather) return ints(out->mutable_gather_slice_sizes());
       return put(integers_in(text(v)), out->mutable_dynamic_slice_sizes());
-    case Attr::padding:
-      for (const PaddingDim& d : std::get<std::vector<PaddingDim>>(v)) {
-        auto* p = out->mutable_padding_config()->add_dimensions();
-        p->set_edge_padding_low(d.low), p->set_edge_padding_high(d.high), p->set_interior_padding(d.interior);
-      }
-      out->mutable_padding_config();
-      return;
-    case Attr::exponent_bits:
-      return out->set_exponent_bits(static_cast<int32_t>(integer()));
-    case Attr::mantissa_bits:
-      return out->set_mantissa_bits(static_cast<int32_t>(integer()));
-    case Attr::epsilon:
-      return out->set_epsilon(static_cast<float>(std::get<double>(v)));
-    case Attr::feature_index:
-      return out->set_feature_index(integer());
-    case Attr::custom_call_target:
-      return out->set_custom_call_target(text(v));
-    case Attr::operand_layout_constraints:
-      out->set_constrain_layout(true);
-      for (ShapeId s : std::get<std::vector<ShapeId>>(v)) shape(s, out->add_operand_shapes_with_layout());
-      return;
-    case Attr::custom_call_has_side_effect:
-      return out->set_custom_call_has_side_effect(flag());
-    case Attr::literal: {
-      std::string t = text(v);
-      if (t.starts_with("("))
-        fail(FailureKind::kUnsupported,
-             "instruction '{}': a tuple as literal of a custom-call is not written to protos", m_.inst_name(i));
-      size_t depth = 0, end = 0;
-      for (; end < t.size() && (depth || t[end] != ' '); ++end)
-        depth += t[end] == '[' || t[end] == '{', depth -= t[end] == ']' || t[end] == '}';
-      ShapeId s = parse_shape(t.substr(0, end), u_);
-      return literal(parse_literal(t.substr(end), s, u_), out->mutable_literal());
-    }
-    case Attr::schedule: {
-      xla::CustomCallSchedule schedule;
-      if (xla::CustomCallSchedule_Parse(text(v), &schedule)) out->set_custom_call_schedule(schedule);
-      return;
-    }
-    case Attr::api_version: {
-      xla::CustomCallApiVersion version;
-      if (xla::CustomCallApiVersion_Parse(text(v), &version)) out->set_custom_call_api_version(version);
-      return;
-    }
-    case Attr::distribution:
-      return out->set_distribution(text(v) == "rng_normal" ? xla::RNG_NORMAL : xla::RNG_UNIFORM);
-    case Attr::delta:
-      return out->set_delta(integer());
-    case Attr::fft_type: {
-      xla::FftType type;
-      if (xla::FftType_Parse(text(v), &type)) out->set_fft_type(type);
-      return;
-    }
     case Attr::fft_length:
       return ints(out->mutable_fft_length());
-    case Attr::k:
-      return out->set_k(integer());
-    case Attr::largest:
-      return out->set_largest(flag());
-    case Attr::is_stable:
-      return out->set_is_stable(flag());
-    case Attr::is_reverse:
-      return out->set_is_reverse(flag());
-    case Attr::is_associative:
-      return out->set_is_associative(flag() ? xla::TRI_STATE_TRUE : xla::TRI_STATE_FALSE);
-    case Attr::num_carries:
-      return out->set_num_carries(integer());
-    case Attr::is_composite:
-      return out->set_is_composite(flag());
-    case Attr::direction:
-      return out->set_comparison_direction(text(v));
-    case Attr::type:
-      return out->set_comparison_type(text(v));
     case Attr::lhs_batch_dims:
       return ints(dots->mutable_lhs_batch_dimensions());
     case Attr::rhs_batch_dims:
@@ -257,9 +202,6 @@ void ProtoWriter::attribute(InstId i, Opcode op, Attr key, const AttrValue& v, x
       return ints(out->mutable_gather_dimension_numbers()->mutable_operand_batching_dims());
     case Attr::start_indices_batching_dims:
       return ints(out->mutable_gather_dimension_numbers()->mutable_start_indices_batching_dims());
-    case Attr::index_vector_dim:
-      return op == Opcode::Gather ? out->mutable_gather_dimension_numbers()->set_index_vector_dim(integer())
-                                  : out->mutable_scatter_dimension_numbers()->set_index_vector_dim(integer());
     case Attr::update_window_dims:
       return ints(out->mutable_scatter_dimension_numbers()->mutable_update_window_dims());
     case Attr::inserted_window_dims:
@@ -270,33 +212,100 @@ void ProtoWriter::attribute(InstId i, Opcode op, Attr key, const AttrValue& v, x
       return ints(out->mutable_scatter_dimension_numbers()->mutable_input_batching_dims());
     case Attr::scatter_indices_batching_dims:
       return ints(out->mutable_scatter_dimension_numbers()->mutable_scatter_indices_batching_dims());
-    case Attr::indices_are_sorted:
-      return out->set_indices_are_sorted(flag());
-    case Attr::unique_indices:
-      return out->set_unique_indices(flag());
+    default:
+      unwritten(i, key);
+  }
+}
+
+void ProtoWriter::word_attribute(InstId i, Opcode op, Attr key, const AttrValue& v, xla::HloInstructionProto* out) {
+  const std::string word = text(v);
+  switch (key) {
+    case Attr::algorithm: {
+      if (op == Opcode::RngBitGenerator)
+        return out->set_rng_algorithm(word == "rng_three_fry" ? xla::RNG_THREE_FRY
+                                      : word == "rng_philox"  ? xla::RNG_PHILOX
+                                                              : xla::RNG_DEFAULT);
+      xla::PrecisionConfig::Algorithm algorithm;
+      if (!xla::PrecisionConfig_Algorithm_Parse("ALG_" + upper(word), &algorithm))
+        fail(FailureKind::kUnsupported, "algorithm {} has no number in protos", word);
+      return out->mutable_precision_config()->set_algorithm(algorithm);
+    }
+    case Attr::padding_type: {
+      xla::PaddingType type;
+      if (xla::PaddingType_Parse(word, &type)) out->set_padding_type(type);
+      return;
+    }
+    case Attr::schedule: {
+      xla::CustomCallSchedule schedule;
+      if (xla::CustomCallSchedule_Parse(word, &schedule)) out->set_custom_call_schedule(schedule);
+      return;
+    }
+    case Attr::api_version: {
+      xla::CustomCallApiVersion version;
+      if (xla::CustomCallApiVersion_Parse(word, &version)) out->set_custom_call_api_version(version);
+      return;
+    }
+    case Attr::distribution:
+      return out->set_distribution(word == "rng_normal" ? xla::RNG_NORMAL : xla::RNG_UNIFORM);
+    case Attr::fft_type: {
+      xla::FftType type;
+      if (xla::FftType_Parse(word, &type)) out->set_fft_type(type);
+      return;
+    }
+    case Attr::direction:
+      return out->set_comparison_direction(word);
+    case Attr::type:
+      return out->set_comparison_type(word);
+    case Attr::transpose_a: {
+      xla::TriangularSolveOptions::Transpose t;
+      if (xla::TriangularSolveOptions_Transpose_Parse(word, &t))
+        out->mutable_triangular_solve_options()->set_transpose_a(t);
+      return;
+    }
+    case Attr::convolution_kind: {
+      return out->set_conv_kind(word == "fprop"   ? xla::CONVOLUTION_KIND_FPROP
+                                : word == "dgrad" ? xla::CONVOLUTION_KIND_DGRAD
+                                                  : xla::CONVOLUTION_KIND_WGRAD);
+    }
+    case Attr::kind:
+      return out->set_fusion_kind(word);
+    default:
+      unwritten(i, key);
+  }
+}
+
+void ProtoWriter::string_attribute(InstId i, Attr key, const AttrValue& v, xla::HloInstructionProto* out) {
+  switch (key) {
+    case Attr::async_execution_thread:
+      return out->set_async_execution_thread(text(v));
+    case Attr::custom_call_target:
+      return out->set_custom_call_target(text(v));
     case Attr::infeed_config:
       return out->set_infeed_config(text(v));
     case Attr::outfeed_config:
       return out->set_outfeed_config(text(v));
-    case Attr::outfeed_shape:
-      return shape(std::get<ShapeId>(v), out->mutable_outfeed_shape());
-    case Attr::is_host_transfer:
-      return out->set_is_host_transfer(flag());
-    case Attr::cross_program_prefetch_index:
-      return out->set_cross_program_prefetch_index(static_cast<int32_t>(integer()));
-    case Attr::left_side:
-      return out->mutable_triangular_solve_options()->set_left_side(flag());
-    case Attr::lower:
-      return op == Opcode::Cholesky ? out->mutable_cholesky_options()->set_lower(flag())
-                                    : out->mutable_triangular_solve_options()->set_lower(flag());
-    case Attr::unit_diagonal:
-      return out->mutable_triangular_solve_options()->set_unit_diagonal(flag());
-    case Attr::transpose_a: {
-      xla::TriangularSolveOptions::Transpose t;
-      if (xla::TriangularSolveOptions_Transpose_Parse(text(v), &t))
-        out->mutable_triangular_solve_options()->set_transpose_a(t);
+    default:
+      unwritten(i, key);
+  }
+}
+
+void ProtoWriter::bracketed_attribute(InstId i, Attr key, const AttrValue& v, xla::HloInstructionProto* out) {
+  switch (key) {
+    case Attr::replica_groups:
+      return groups(text(v), out);
+    case Attr::output_to_operand_aliasing: {
+      for (const AliasEntry& a : parse_aliases(text(v))) {
+        auto* e = out->add_output_operand_aliasing();
+        put(a.output, e->mutable_output_shape_index());
+        e->set_operand_index(a.number);
+        put(a.index, e->mutable_operand_shape_index());
+      }
       return;
     }
+    case Attr::operand_precision:
+      return precision(text(v), out);
+    case Attr::literal:
+      return literal_operand(i, text(v), out);
     case Attr::parameter_replication: {
       std::string t = text(v);
       for (size_t at = 1; at < t.size(); at = t.find_first_of(",}", at) + 1)
@@ -316,66 +325,134 @@ void ProtoWriter::attribute(InstId i, Opcode op, Attr key, const AttrValue& v, x
         p->set_source(from), p->set_target(to);
       }
       return;
-    case Attr::convolution_kind: {
-      std::string w = text(v);
-      return out->set_conv_kind(w == "fprop"   ? xla::CONVOLUTION_KIND_FPROP
-                                : w == "dgrad" ? xla::CONVOLUTION_KIND_DGRAD
-                                               : xla::CONVOLUTION_KIND_WGRAD);
-    }
-    case Attr::sparsity_config: {
-      std::string t = text(v);
-      for (const char* side : {"lhs={", "rhs={"}) {
-        size_t at = t.find(side);
-        if (at == std::string::npos) continue;
-        Dims n = integers_in(body(t, at + 4));
-        auto* s = side[0] == 'l' ? out->mutable_sparsity_config()->mutable_lhs()
-                                 : out->mutable_sparsity_config()->mutable_rhs();
-        s->set_num_non_zero(n.at(0)), s->set_block_size(n.at(1)), s->set_dimension(n.at(2)), s->set_stride(n.at(3));
-      }
-      return;
-    }
-    case Attr::kind:
-      return out->set_fusion_kind(text(v));
-    // --- what every instruction may have ---
+    case Attr::sparsity_config:
+      return sparsity(text(v), out);
+    default:
+      unwritten(i, key);
+  }
+}
+
+void ProtoWriter::common_attribute(InstId i, Attr key, const AttrValue& v, xla::HloInstructionProto* out) {
+  switch (key) {
     case Attr::sharding:
       return sharding(parse_sharding(text(v)), out->mutable_sharding());
     case Attr::frontend_attributes:
       return frontend(text(v), out->mutable_frontend_attributes());
-    case Attr::statistics: {
-      // {visualizing_index=0,mean=1.5}
-      std::string t = text(v);
-      bool first = true;
-      for (size_t at = 1; at < t.size();) {
-        size_t equals = t.find('=', at), end = t.find_first_of(",}", equals);
-        double number = strtod(t.c_str() + equals + 1, nullptr);
-        if (first) {
-          out->mutable_statistics_viz()->set_stat_index_to_visualize(static_cast<int64_t>(number));
-        } else {
-          auto* s = out->mutable_statistics_viz()->add_statistics();
-          s->set_stat_name(t.substr(at, equals - at)), s->set_stat_val(number);
-        }
-        first = false;
-        at = end + 1;
-      }
-      return;
-    }
-    case Attr::result_accuracy: {
-      std::string t = text(v);
-      if (t.find("mode=highest") != std::string::npos)
-        return out->mutable_result_accuracy()->set_mode(xla::ResultAccuracy::HIGHEST);
-      auto* tolerance = out->mutable_result_accuracy()->mutable_tolerance();
-      auto number = [&](const char* field) { return strtod(t.c_str() + t.find(field) + 5, nullptr); };
-      tolerance->set_atol(number("atol=")), tolerance->set_rtol(number("rtol="));
-      return tolerance->set_ulps(static_cast<int64_t>(number("ulps=")));
-    }
+    case Attr::statistics:
+      return statistics(text(v), out);
+    case Attr::result_accuracy:
+      return accuracy(text(v), out);
     case Attr::origin:
       return origin(text(v), out->mutable_original_value());
     case Attr::backend_config:
       return out->set_backend_config(text(v));
     default:
-      fail(FailureKind::kUnsupported, "attribute '{}' of instruction '{}' is not written to protos", attr_text(key),
-           m_.inst_name(i));
+      unwritten(i, key);
   }
+}
+
+void ProtoWriter::structured_attribute(InstId i, Attr key, const AttrValue& v, xla::HloInstructionProto* out) {
+  switch (key) {
+    case Attr::window:
+      for (const WindowDim& d : std::get<Window>(v).dims) {
+        auto* w = out->mutable_window()->add_dimensions();
+        w->set_size(d.size), w->set_stride(d.stride), w->set_padding_low(d.pad_low), w->set_padding_high(d.pad_high);
+        w->set_base_dilation(d.lhs_dilate), w->set_window_dilation(d.rhs_dilate), w->set_window_reversal(d.reversal);
+      }
+      return;
+    case Attr::dim_labels: {
+      const auto& d = *std::get<Boxed<DimLabels>>(v);
+      auto* c = out->mutable_convolution_dimension_numbers();
+      c->set_input_batch_dimension(d.input_batch), c->set_input_feature_dimension(d.input_feature);
+      c->set_kernel_input_feature_dimension(d.kernel_input), c->set_kernel_output_feature_dimension(d.kernel_output);
+      c->set_output_batch_dimension(d.output_batch), c->set_output_feature_dimension(d.output_feature);
+      put(d.input_spatial, c->mutable_input_spatial_dimensions());
+      put(d.kernel_spatial, c->mutable_kernel_spatial_dimensions());
+      put(d.output_spatial, c->mutable_output_spatial_dimensions());
+      return;
+    }
+    case Attr::slice:
+      for (const SliceDim& d : std::get<std::vector<SliceDim>>(v)) {
+        auto* s = out->add_slice_dimensions();
+        s->set_start(d.start), s->set_limit(d.limit), s->set_stride(d.stride);
+      }
+      return;
+    case Attr::padding:
+      for (const PaddingDim& d : std::get<std::vector<PaddingDim>>(v)) {
+        auto* p = out->mutable_padding_config()->add_dimensions();
+        p->set_edge_padding_low(d.low), p->set_edge_padding_high(d.high), p->set_interior_padding(d.interior);
+      }
+      out->mutable_padding_config();
+      return;
+    case Attr::epsilon:
+      return out->set_epsilon(static_cast<float>(std::get<double>(v)));
+    case Attr::operand_layout_constraints:
+      out->set_constrain_layout(true);
+      for (ShapeId s : std::get<std::vector<ShapeId>>(v)) shape(s, out->add_operand_shapes_with_layout());
+      return;
+    case Attr::outfeed_shape:
+      return shape(std::get<ShapeId>(v), out->mutable_outfeed_shape());
+    default:
+      unwritten(i, key);
+  }
+}
+
+void ProtoWriter::precision(const std::string& t, xla::HloInstructionProto* out) {
+  for (size_t at = 1; at < t.size();) {
+    size_t end = t.find_first_of(",}", at);
+    std::string w = t.substr(at, end - at);
+    int number = w == "high" ? 1 : w == "highest" ? 2 : w == "packed_nibble" ? 3 : 0;
+    out->mutable_precision_config()->add_operand_precision(static_cast<xla::PrecisionConfig::Precision>(number));
+    at = end + 1;
+  }
+}
+
+void ProtoWriter::literal_operand(InstId i, const std::string& t, xla::HloInstructionProto* out) {
+  if (t.starts_with("("))
+    fail(FailureKind::kUnsupported, "instruction '{}': a tuple as literal of a custom-call is not written to protos",
+         m_.inst_name(i));
+  size_t depth = 0, end = 0;
+  for (; end < t.size() && (depth || t[end] != ' '); ++end)
+    depth += t[end] == '[' || t[end] == '{', depth -= t[end] == ']' || t[end] == '}';
+  ShapeId s = parse_shape(t.substr(0, end), u_);
+  return literal(parse_literal(t.substr(end), s, u_), out->mutable_literal());
+}
+
+void ProtoWriter::sparsity(const std::string& t, xla::HloInstructionProto* out) {
+  for (const char* side : {"lhs={", "rhs={"}) {
+    size_t at = t.find(side);
+    if (at == std::string::npos) continue;
+    Dims n = integers_in(body(t, at + 4));
+    auto* s =
+        side[0] == 'l' ? out->mutable_sparsity_config()->mutable_lhs() : out->mutable_sparsity_config()->mutable_rhs();
+    s->set_num_non_zero(n.at(0)), s->set_block_size(n.at(1)), s->set_dimension(n.at(2)), s->set_stride(n.at(3));
+  }
+}
+
+void ProtoWriter::statistics(const std::string& t, xla::HloInstructionProto* out) {
+  // {visualizing_index=0,mean=1.5}
+  bool first = true;
+  for (size_t at = 1; at < t.size();) {
+    size_t equals = t.find('=', at), end = t.find_first_of(",}", equals);
+    double number = strtod(t.c_str() + equals + 1, nullptr);
+    if (first) {
+      out->mutable_statistics_viz()->set_stat_index_to_visualize(static_cast<int64_t>(number));
+    } else {
+      auto* s = out->mutable_statistics_viz()->add_statistics();
+      s->set_stat_name(t.substr(at, equals - at)), s->set_stat_val(number);
+    }
+    first = false;
+    at = end + 1;
+  }
+}
+
+void ProtoWriter::accuracy(const std::string& t, xla::HloInstructionProto* out) {
+  if (t.find("mode=highest") != std::string::npos)
+    return out->mutable_result_accuracy()->set_mode(xla::ResultAccuracy::HIGHEST);
+  auto* tolerance = out->mutable_result_accuracy()->mutable_tolerance();
+  auto number = [&](const char* field) { return strtod(t.c_str() + t.find(field) + 5, nullptr); };
+  tolerance->set_atol(number("atol=")), tolerance->set_rtol(number("rtol="));
+  return tolerance->set_ulps(static_cast<int64_t>(number("ulps=")));
 }
 
 void ProtoWriter::groups(const std::string& t, xla::HloInstructionProto* out) {

@@ -52,6 +52,22 @@ class ProtoWriter {
 
   void instruction(InstId i, xla::HloInstructionProto* out);
   void attribute(InstId i, Opcode op, Attr key, const AttrValue& v, xla::HloInstructionProto* out);
+  // By the kind of the attribute; `common`: what every instruction may have.
+  void flag_attribute(InstId i, Opcode op, Attr key, const AttrValue& v, xla::HloInstructionProto* out);
+  void integer_attribute(InstId i, Opcode op, Attr key, const AttrValue& v, xla::HloInstructionProto* out);
+  void dimensions_attribute(InstId i, Opcode op, Attr key, const AttrValue& v, xla::DotDimensionNumbers* dots,
+                            xla::HloInstructionProto* out);
+  void word_attribute(InstId i, Opcode op, Attr key, const AttrValue& v, xla::HloInstructionProto* out);
+  void string_attribute(InstId i, Attr key, const AttrValue& v, xla::HloInstructionProto* out);
+  void bracketed_attribute(InstId i, Attr key, const AttrValue& v, xla::HloInstructionProto* out);
+  void common_attribute(InstId i, Attr key, const AttrValue& v, xla::HloInstructionProto* out);
+  void structured_attribute(InstId i, Attr key, const AttrValue& v, xla::HloInstructionProto* out);
+  [[noreturn]] void unwritten(InstId i, Attr key) const;
+  static void precision(const std::string& t, xla::HloInstructionProto* out);
+  static void sparsity(const std::string& t, xla::HloInstructionProto* out);
+  static void statistics(const std::string& t, xla::HloInstructionProto* out);
+  static void accuracy(const std::string& t, xla::HloInstructionProto* out);
+  void literal_operand(InstId i, const std::string& t, xla::HloInstructionProto* out);
   void groups(const std::string& t, xla::HloInstructionProto* out);
   static void origin(std::string_view t, xla::OriginalValueProto* out);
 

@@ -21,6 +21,127 @@ xla::PrimitiveType type_number(ElementType type) {
   return out;
 }
 
+namespace {
+
+// The elements of an array, each type in its own field.
+class ArrayWriter {
+ public:
+  ArrayWriter(const Literal& lit, ElementType type, xla::LiteralProto* out) : b_(lit.bytes), type_(type), out_(out) {}
+
+  void run() {
+    if (!numbers() && !whole_bytes() && !parts_of_bytes())
+      fail(FailureKind::kUnsupported, "literals of type {} are not written to protos", type_name(type_));
+  }
+
+ private:
+  template <class List>
+  bool raw(List* list) const {
+    using T = std::decay_t<decltype(list->Get(0))>;
+    list->Resize(static_cast<int>(b_.size() / sizeof(T)), T{});
+    if (!b_.empty()) std::copy_n(b_.data(), b_.size(), reinterpret_cast<char*>(list->mutable_data()));
+    return true;
+  }
+  std::string packed() const {
+    size_t bits = static_cast<size_t>(type_bits(type_)), per = 8 / bits;
+    std::string out((b_.size() + per - 1) / per, '\0');
+    for (size_t i = 0; i < b_.size(); ++i)
+      out[i / per] = static_cast<char>(out[i / per] | (b_[i] & ((1 << bits) - 1)) << (i % per * bits));
+    return out;
+  }
+
+  bool numbers() {
+    switch (type_) {
+      case ElementType::Pred:
+        for (char c : b_) out_->add_preds(c != 0);
+        return true;
+      case ElementType::S32:
+        return raw(out_->mutable_s32s());
+      case ElementType::S64:
+        return raw(out_->mutable_s64s());
+      case ElementType::U32:
+        return raw(out_->mutable_u32s());
+      case ElementType::U64:
+        return raw(out_->mutable_u64s());
+      case ElementType::F32:
+        return raw(out_->mutable_f32s());
+      case ElementType::F64:
+        return raw(out_->mutable_f64s());
+      case ElementType::C64:
+        return raw(out_->mutable_c64s());
+      case ElementType::C128:
+        return raw(out_->mutable_c128s());
+      default:
+        return false;
+    }
+  }
+
+  bool whole_bytes() {
+    switch (type_) {
+      case ElementType::S8:
+        return out_->set_s8s(b_), true;
+      case ElementType::U8:
+        return out_->set_u8s(b_), true;
+      case ElementType::S16:
+        return out_->set_s16s(b_), true;
+      case ElementType::U16:
+        return out_->set_u16s(b_), true;
+      case ElementType::F16:
+        return out_->set_f16s(b_), true;
+      case ElementType::BF16:
+        return out_->set_bf16s(b_), true;
+      case ElementType::F6E2M3FN:
+        return out_->set_f6e2m3fns(b_), true;
+      case ElementType::F6E3M2FN:
+        return out_->set_f6e3m2fns(b_), true;
+      case ElementType::F8E5M2:
+        return out_->set_f8e5m2s(b_), true;
+      case ElementType::F8E4M3:
+        return out_->set_f8e4m3s(b_), true;
+      case ElementType::F8E4M3FN:
+        return out_->set_f8e4m3fns(b_), true;
+      case ElementType::F8E4M3B11FNUZ:
+        return out_->set_f8e4m3b11fnuzs(b_), true;
+      case ElementType::F8E5M2FNUZ:
+        return out_->set_f8e5m2fnuzs(b_), true;
+      case ElementType::F8E4M3FNUZ:
+        return out_->set_f8e4m3fnuzs(b_), true;
+      case ElementType::F8E3M4:
+        return out_->set_f8e3m4s(b_), true;
+      case ElementType::F8E8M0FNU:
+        return out_->set_f8e8m0fnus(b_), true;
+      default:
+        return false;
+    }
+  }
+
+  bool parts_of_bytes() {
+    switch (type_) {
+      case ElementType::S1:
+        return out_->set_s1s(packed()), true;
+      case ElementType::S2:
+        return out_->set_s2s(packed()), true;
+      case ElementType::S4:
+        return out_->set_s4s(packed()), true;
+      case ElementType::U1:
+        return out_->set_u1s(packed()), true;
+      case ElementType::U2:
+        return out_->set_u2s(packed()), true;
+      case ElementType::U4:
+        return out_->set_u4s(packed()), true;
+      case ElementType::F4E2M1FN:
+        return out_->set_f4e2m1fns(packed()), true;
+      default:
+        return false;
+    }
+  }
+
+  const std::string& b_;
+  ElementType type_;
+  xla::LiteralProto* out_;
+};
+
+}  // namespace
+
 void ProtoWriter::literal(LitId id, xla::LiteralProto* out) {
   const Literal& lit = u_[id];
   shape(lit.shape, out->mutable_shape());
@@ -33,89 +154,7 @@ void ProtoWriter::literal(LitId id, xla::LiteralProto* out) {
     for (LitId e : lit.elements) literal(e, out->add_tuple_literals());
     return;
   }
-  if (!s.is_array()) return;
-  const std::string& b = lit.bytes;
-  auto raw = [&](auto* list) {
-    using T = std::decay_t<decltype(list->Get(0))>;
-    list->Resize(static_cast<int>(b.size() / sizeof(T)), T{});
-    if (!b.empty()) std::copy_n(b.data(), b.size(), reinterpret_cast<char*>(list->mutable_data()));
-  };
-  auto packed = [&] {
-    size_t bits = static_cast<size_t>(type_bits(s.type)), per = 8 / bits;
-    std::string out((b.size() + per - 1) / per, '\0');
-    for (size_t i = 0; i < b.size(); ++i)
-      out[i / per] = static_cast<char>(out[i / per] | (b[i] & ((1 << bits) - 1)) << (i % per * bits));
-    return out;
-  };
-  switch (s.type) {
-    case ElementType::Pred:
-      for (char c : b) out->add_preds(c != 0);
-      return;
-    case ElementType::S32:
-      return raw(out->mutable_s32s());
-    case ElementType::S64:
-      return raw(out->mutable_s64s());
-    case ElementType::U32:
-      return raw(out->mutable_u32s());
-    case ElementType::U64:
-      return raw(out->mutable_u64s());
-    case ElementType::F32:
-      return raw(out->mutable_f32s());
-    case ElementType::F64:
-      return raw(out->mutable_f64s());
-    case ElementType::C64:
-      return raw(out->mutable_c64s());
-    case ElementType::C128:
-      return raw(out->mutable_c128s());
-    case ElementType::S8:
-      return out->set_s8s(b);
-    case ElementType::U8:
-      return out->set_u8s(b);
-    case ElementType::S16:
-      return out->set_s16s(b);
-    case ElementType::U16:
-      return out->set_u16s(b);
-    case ElementType::F16:
-      return out->set_f16s(b);
-    case ElementType::BF16:
-      return out->set_bf16s(b);
-    case ElementType::S1:
-      return out->set_s1s(packed());
-    case ElementType::S2:
-      return out->set_s2s(packed());
-    case ElementType::S4:
-      return out->set_s4s(packed());
-    case ElementType::U1:
-      return out->set_u1s(packed());
-    case ElementType::U2:
-      return out->set_u2s(packed());
-    case ElementType::U4:
-      return out->set_u4s(packed());
-    case ElementType::F4E2M1FN:
-      return out->set_f4e2m1fns(packed());
-    case ElementType::F6E2M3FN:
-      return out->set_f6e2m3fns(b);
-    case ElementType::F6E3M2FN:
-      return out->set_f6e3m2fns(b);
-    case ElementType::F8E5M2:
-      return out->set_f8e5m2s(b);
-    case ElementType::F8E4M3:
-      return out->set_f8e4m3s(b);
-    case ElementType::F8E4M3FN:
-      return out->set_f8e4m3fns(b);
-    case ElementType::F8E4M3B11FNUZ:
-      return out->set_f8e4m3b11fnuzs(b);
-    case ElementType::F8E5M2FNUZ:
-      return out->set_f8e5m2fnuzs(b);
-    case ElementType::F8E4M3FNUZ:
-      return out->set_f8e4m3fnuzs(b);
-    case ElementType::F8E3M4:
-      return out->set_f8e3m4s(b);
-    case ElementType::F8E8M0FNU:
-      return out->set_f8e8m0fnus(b);
-    default:
-      fail(FailureKind::kUnsupported, "literals of type {} are not written to protos", type_name(s.type));
-  }
+  if (s.is_array()) ArrayWriter(lit, s.type, out).run();
 }
 
 void ProtoWriter::shape(ShapeId sid, xla::ShapeProto* out) const {

@@ -125,6 +125,86 @@ std::string_view Parser::raw_value() {
   return text_.substr(start, end - start);
 }
 
+void Parser::control_predecessors(Pending& p) {
+  expect('{', "before control predecessors");
+  do {
+    skip();
+    size_t place = at_;
+    StrId n = name("the name of a control predecessor");
+    InstId before = find(n, CompId(), place);
+    if (std::find(p.control.begin(), p.control.end(), before) == p.control.end()) p.control.push_back(before);
+  } while (eat(','));
+  expect('}', "after control predecessors");
+}
+
+void Parser::collective_mode() {
+  skip();
+  size_t place = at_;
+  std::string_view mode = word();
+  if (mode != "cross_replica" && mode != "cross_partition" && mode != "cross_replica_and_partition" &&
+      mode != "flattened_id")
+    error_at(place, "unknown mode '{}' of a collective", mode);
+}
+
+// XLA of late 2026 writes the order of a comparison instead of its type.
+void Parser::comparison_order(Pending& p, size_t start) {
+  skip();
+  size_t place = at_;
+  std::string_view order = word();
+  if (order != "TOTAL" && order != "PARTIAL") error_at(place, "unknown order '{}' of a comparison", order);
+  if (p.set.has(Attr::type)) error_at(start, "compare takes a type or an order");
+  if (p.operands.empty()) return;
+  ElementType type = m_->shape(p.operands[0]).type;
+  const bool partial = is_float(type) || is_complex(type);  // by itself; integers have a total order
+  if (partial == (order == "TOTAL")) p.set.set(Attr::type, u_.str(partial ? "TOTALORDER" : "FLOAT"));
+}
+
+// Is it one that the operation inside takes? What that takes is its own.
+bool Parser::wrapped_attribute(Pending& p, Attr key, size_t start) {
+  bool inside = key == Attr::result_accuracy && op_info(p.base).transcendental;
+  for (const OwnAttr& own : op_info(p.base).attrs) inside |= own.key == key;
+  if (inside) {
+    if (p.wrapped->set.has(key)) error_at(start, "attribute '{}' is given twice", attr_text(key));
+    p.wrapped->set.set(key, attr_value(*p.wrapped, key, attr_kind(key)));
+    return true;
+  }
+  if (key == Attr::calls) error_at(start, "a short form takes no attribute 'calls'");
+  return false;
+}
+
+namespace {
+
+bool takes_attribute(Opcode op, Attr key) {
+  if (key == Attr::result_accuracy && !op_info(op).transcendental) return false;
+  if (key == Attr::parameter_replication && op != Opcode::Parameter) return false;
+  return attr_position(op, key) >= 0;
+}
+
+}  // namespace
+
+// -done and -update may repeat what their start says.
+bool Parser::repeats_start(const Pending& p, Attr key) {
+  if (p.op != Opcode::AsyncDone && p.op != Opcode::AsyncUpdate) return false;
+  return (key == Attr::calls && !p.is_short) || key == Attr::async_execution_thread;
+}
+
+void Parser::refuse_attribute(Opcode op, Attr key, size_t start) {
+  std::string takes;
+  for (const OwnAttr& a : op_info(op).attrs) takes += (takes.empty() ? "" : ", ") + std::string(attr_text(a.key));
+  error(start, fmt::format("{} takes no attribute '{}'", op_text(op), attr_text(key)),
+        takes.empty() ? "" : "it takes " + takes);
+}
+
+void Parser::check_repeated(const Pending& p, const AttrValue& value, size_t start) {
+  const AttrSet& set = m_->attrs(async_root(p.operands[0]).first);
+  if (const CompId* callee = std::get_if<CompId>(&value); callee && *callee != set.comp(Attr::calls))
+    error_at(start, "its async-start calls '{}'", m_->comp_name(set.comp(Attr::calls)));
+  StrId thread = set.text(Attr::async_execution_thread);
+  if (const StrId* word = std::get_if<StrId>(&value);
+      word && u_.text(*word) != (thread.valid() ? u_.text(thread) : std::string_view("main")))
+    error_at(start, "its async-start runs on thread '{}'", thread.valid() ? u_.text(thread) : "main");
+}
+
 void Parser::attribute(Pending& p) {
   skip();
   size_t start = at_;
@@ -141,37 +221,15 @@ void Parser::attribute(Pending& p) {
     return;
   }
   if (key_text == "control-predecessors") {
-    expect('{', "before control predecessors");
-    do {
-      skip();
-      size_t place = at_;
-      StrId n = name("the name of a control predecessor");
-      InstId before = find(n, CompId(), place);
-      if (std::find(p.control.begin(), p.control.end(), before) == p.control.end()) p.control.push_back(before);
-    } while (eat(','));
-    expect('}', "after control predecessors");
+    control_predecessors(p);
     return;
   }
   if (key_text == "mode" && op_info(p.op).cls == OpClass::Collective) {
-    skip();
-    size_t place = at_;
-    std::string_view mode = word();
-    if (mode != "cross_replica" && mode != "cross_partition" && mode != "cross_replica_and_partition" &&
-        mode != "flattened_id")
-      error_at(place, "unknown mode '{}' of a collective", mode);
+    collective_mode();
     return;
   }
-  // XLA of late 2026 writes the order of a comparison instead of its type.
   if (key_text == "order" && p.op == Opcode::Compare) {
-    skip();
-    size_t place = at_;
-    std::string_view order = word();
-    if (order != "TOTAL" && order != "PARTIAL") error_at(place, "unknown order '{}' of a comparison", order);
-    if (p.set.has(Attr::type)) error_at(start, "compare takes a type or an order");
-    if (p.operands.empty()) return;
-    ElementType type = m_->shape(p.operands[0]).type;
-    const bool partial = is_float(type) || is_complex(type);  // by itself; integers have a total order
-    if (partial == (order == "TOTAL")) p.set.set(Attr::type, u_.str(partial ? "TOTALORDER" : "FLOAT"));
+    comparison_order(p, start);
     return;
   }
   Attr key;
@@ -199,178 +257,147 @@ void Parser::attribute(Pending& p) {
     p.set.set(Attr::to_apply, list[0]);
     return;
   }
-  if (p.wrapped) {
-    // What the operation inside takes is its own.
-    bool inside = key == Attr::result_accuracy && op_info(p.base).transcendental;
-    for (const OwnAttr& own : op_info(p.base).attrs) inside |= own.key == key;
-    if (inside) {
-      if (p.wrapped->set.has(key)) error_at(start, "attribute '{}' is given twice", key_text);
-      p.wrapped->set.set(key, attr_value(*p.wrapped, key, attr_kind(key)));
-      return;
-    }
-    if (key == Attr::calls) error_at(start, "a short form takes no attribute 'calls'");
-  }
-  bool foreign = attr_position(p.op, key) < 0;
-  if (key == Attr::result_accuracy && !op_info(p.op).transcendental) foreign = true;
-  if (key == Attr::parameter_replication && p.op != Opcode::Parameter) foreign = true;
-  // -done and -update may repeat what their start says.
-  bool dropped = false;
-  if (foreign) {
-    bool repeated = (p.op == Opcode::AsyncDone || p.op == Opcode::AsyncUpdate) &&
-                    (key == Attr::calls || key == Attr::async_execution_thread || key == Attr::called_computations);
-    if (repeated && (p.is_short && key == Attr::calls)) repeated = false;
-    if (repeated && key == Attr::called_computations) repeated = false;
-    if (!repeated) {
-      std::string takes;
-      for (const OwnAttr& a : op_info(p.op).attrs) takes += (takes.empty() ? "" : ", ") + std::string(attr_text(a.key));
-      error(start, fmt::format("{} takes no attribute '{}'", op_text(p.op), key_text),
-            takes.empty() ? "" : "it takes " + takes);
-    }
-    dropped = true;
-  }
+  if (p.wrapped && wrapped_attribute(p, key, start)) return;
+  const bool dropped = !takes_attribute(p.op, key);
+  if (dropped && !repeats_start(p, key)) refuse_attribute(p.op, key, start);
   if (!dropped && std::find(p.seen.begin(), p.seen.end(), key) != p.seen.end())
     error_at(start, "attribute '{}' is given twice", key_text);
   p.seen.push_back(key);
   AttrValue value = attr_value(p, key, attr_kind(key));
   if (dropped) {
-    const AttrSet& set = m_->attrs(async_root(p.operands[0]).first);
-    if (const CompId* callee = std::get_if<CompId>(&value); callee && *callee != set.comp(Attr::calls))
-      error_at(start, "its async-start calls '{}'", m_->comp_name(set.comp(Attr::calls)));
-    StrId thread = set.text(Attr::async_execution_thread);
-    if (const StrId* word = std::get_if<StrId>(&value);
-        word && u_.text(*word) != (thread.valid() ? u_.text(thread) : std::string_view("main")))
-      error_at(start, "its async-start runs on thread '{}'", thread.valid() ? u_.text(thread) : "main");
+    check_repeated(p, value, start);
     return;
   }
   p.set.set(key, std::move(value));
 }
 
-AttrValue Parser::attr_value(Pending& p, Attr key, AttrKind kind) {
-  const char* what = attr_text(key).data();
-  skip();
-  switch (kind) {
-    case AttrKind::Bool:
-      return boolean(what);
-    case AttrKind::Int:
-      return integer(what);
-    case AttrKind::Float:
-      return decimal(what);
-    case AttrKind::Enum: {
-      std::string_view w = word();
-      if (w.empty()) error_here("expected a word as {}", what);
-      static const std::map<Attr, std::vector<std::string_view>> kWords = {
-          {Attr::direction, {"EQ", "NE", "GE", "GT", "LE", "LT"}},
-          {Attr::type, {"FLOAT", "TOTALORDER", "SIGNED", "UNSIGNED"}},
-          {Attr::kind, {"kLoop", "kInput", "kOutput", "kCustom"}},
-          {Attr::distribution, {"rng_uniform", "rng_normal"}},
-          {Attr::fft_type, {"FFT", "IFFT", "RFFT", "IRFFT"}},
-          {Attr::transpose_a, {"TRANSPOSE_INVALID", "NO_TRANSPOSE", "TRANSPOSE", "ADJOINT"}},
-          {Attr::schedule, {"SCHEDULE_NONE", "SCHEDULE_LATEST", "SCHEDULE_EARLIEST"}},
-          {Attr::padding_type, {"PADDING_INVALID", "PADDING_VALID", "PADDING_SAME"}},
-          {Attr::convolution_kind, {"fprop", "wgrad", "dgrad", "unset"}},
-          {Attr::api_version,
-           {"API_VERSION_UNSPECIFIED", "API_VERSION_ORIGINAL", "API_VERSION_STATUS_RETURNING",
-            "API_VERSION_STATUS_RETURNING_UNIFIED", "API_VERSION_TYPED_FFI"}}};
-      auto words = kWords.find(key);
-      if (words != kWords.end() && std::find(words->second.begin(), words->second.end(), w) == words->second.end())
-        error_at(at_ - w.size(), "unknown {} '{}'", what, w);
-      if (key == Attr::algorithm && p.op != Opcode::RngBitGenerator) {
-        static constexpr std::string_view kAlgorithms[] = {"unset",
-                                                           "dot_any_f8_any_f8_f32",
-                                                           "dot_any_f8_any_f8_f32_fast_accum",
-                                                           "dot_f16_f16_f16",
-                                                           "dot_f16_f16_f32",
-                                                           "dot_bf16_bf16_bf16",
-                                                           "dot_bf16_bf16_f32",
-                                                           "dot_bf16_bf16_f32_x3",
-                                                           "dot_bf16_bf16_f32_x6",
-                                                           "dot_bf16_bf16_f32_x9",
-                                                           "dot_tf32_tf32_f32",
-                                                           "dot_tf32_tf32_f32_x3",
-                                                           "dot_f32_f32_f32",
-                                                           "dot_f64_f64_f64"};
-        at_ -= w.size();
-        size_t place = at_;
-        std::string lower = lower_word(what);
-        if (std::find(std::begin(kAlgorithms), std::end(kAlgorithms), lower) == std::end(kAlgorithms))
-          error_at(place, "unknown algorithm '{}'", w);
-        return u_.str(lower);
-      }
-      if (key == Attr::algorithm && p.op == Opcode::RngBitGenerator && w != "rng_default" && w != "rng_three_fry" &&
-          w != "rng_philox")
-        error_at(at_ - w.size(), "unknown random algorithm '{}'", w);
-      return u_.str(w);
-    }
-    case AttrKind::Str:
-      return u_.str(quoted(what));
-    case AttrKind::Config:
-      if (peek() == '"' || peek() == '\'') return u_.str(quoted(what));
-      if (peek() != '{') error_here("expected a string or a dictionary as {}", what);
-      return u_.str(dictionary());
-    case AttrKind::Ints:
-      if (key == Attr::slice_sizes && p.op != Opcode::Gather) {  // of collective-permute: a list a slice
-        std::string out = "{";
-        for (const Dims& d : nested_ints(what))
-          out += fmt::format("{}{{{}}}", out.size() > 1 ? "," : "", fmt::join(d, ","));
-        return u_.str(out.size() == 1 ? "" : out + "}");
-      }
-      return int_list(what);
-    case AttrKind::Comp:
-      return computation_ref();
-    case AttrKind::Comps:
-      return computation_list();
-    case AttrKind::Window:
-      return window();
-    case AttrKind::DimLabels:
-      return dim_labels();
-    case AttrKind::Shape:
-      return shape();
-    case AttrKind::Shapes: {
-      std::vector<ShapeId> out;
-      expect('{', what);
-      while (!eat('}')) {
-        if (!out.empty()) expect(',', what);
-        out.push_back(shape());
-      }
-      return out;
-    }
-    case AttrKind::Padding: {
-      std::vector<PaddingDim> out;
-      if (p.operands.size() == 2 && m_->shape(p.operands[0]).rank() == 0 &&
-          !isdigit(static_cast<unsigned char>(peek())) && peek() != '-')
-        return out;
-      do {
-        PaddingDim d;
-        size_t place = at_;
-        d.low = integer("low padding");
-        if (peek() != '_') error_at(place, "padding is written low_high[_interior]x…");
-        ++at_;
-        d.high = integer("high padding");
-        if (peek() == '_') ++at_, d.interior = integer("interior padding");
-        if (d.interior < 0) error_at(place, "interior padding is not negative");
-        out.push_back(d);
-      } while (peek() == 'x' && ++at_);
-      return out;
-    }
-    case AttrKind::Slices: {
-      std::vector<SliceDim> out;
-      expect('{', what);
-      while (!eat('}')) {
-        if (!out.empty()) expect(',', what);
-        expect('[', what);
-        SliceDim d;
-        d.start = integer("the start of a slice");
-        expect(':', what);
-        d.limit = integer("the limit of a slice");
-        if (eat(':')) d.stride = integer("the stride of a slice");
-        expect(']', what);
-        out.push_back(d);
-      }
-      return out;
-    }
-    case AttrKind::Raw:
-      break;
+// `w` is behind the cursor.
+AttrValue Parser::algorithm(const Pending& p, std::string_view w) {
+  if (p.op == Opcode::RngBitGenerator) {
+    if (w != "rng_default" && w != "rng_three_fry" && w != "rng_philox")
+      error_at(at_ - w.size(), "unknown random algorithm '{}'", w);
+    return u_.str(w);
   }
+  static constexpr std::string_view kAlgorithms[] = {"unset",
+                                                     "dot_any_f8_any_f8_f32",
+                                                     "dot_any_f8_any_f8_f32_fast_accum",
+                                                     "dot_f16_f16_f16",
+                                                     "dot_f16_f16_f32",
+                                                     "dot_bf16_bf16_bf16",
+                                                     "dot_bf16_bf16_f32",
+                                                     "dot_bf16_bf16_f32_x3",
+                                                     "dot_bf16_bf16_f32_x6",
+                                                     "dot_bf16_bf16_f32_x9",
+                                                     "dot_tf32_tf32_f32",
+                                                     "dot_tf32_tf32_f32_x3",
+                                                     "dot_f32_f32_f32",
+                                                     "dot_f64_f64_f64"};
+  at_ -= w.size();
+  size_t place = at_;
+  std::string lower = lower_word(attr_text(Attr::algorithm).data());
+  if (std::find(std::begin(kAlgorithms), std::end(kAlgorithms), lower) == std::end(kAlgorithms))
+    error_at(place, "unknown algorithm '{}'", w);
+  return u_.str(lower);
+}
+
+AttrValue Parser::enumeration(const Pending& p, Attr key) {
+  const char* what = attr_text(key).data();
+  std::string_view w = word();
+  if (w.empty()) error_here("expected a word as {}", what);
+  static const std::map<Attr, std::vector<std::string_view>> kWords = {
+      {Attr::direction, {"EQ", "NE", "GE", "GT", "LE", "LT"}},
+      {Attr::type, {"FLOAT", "TOTALORDER", "SIGNED", "UNSIGNED"}},
+      {Attr::kind, {"kLoop", "kInput", "kOutput", "kCustom"}},
+      {Attr::distribution, {"rng_uniform", "rng_normal"}},
+      {Attr::fft_type, {"FFT", "IFFT", "RFFT", "IRFFT"}},
+      {Attr::transpose_a, {"TRANSPOSE_INVALID", "NO_TRANSPOSE", "TRANSPOSE", "ADJOINT"}},
+      {Attr::schedule, {"SCHEDULE_NONE", "SCHEDULE_LATEST", "SCHEDULE_EARLIEST"}},
+      {Attr::padding_type, {"PADDING_INVALID", "PADDING_VALID", "PADDING_SAME"}},
+      {Attr::convolution_kind, {"fprop", "wgrad", "dgrad", "unset"}},
+      {Attr::api_version,
+       {"API_VERSION_UNSPECIFIED", "API_VERSION_ORIGINAL", "API_VERSION_STATUS_RETURNING",
+        "API_VERSION_STATUS_RETURNING_UNIFIED", "API_VERSION_TYPED_FFI"}}};
+  auto words = kWords.find(key);
+  if (words != kWords.end() && std::find(words->second.begin(), words->second.end(), w) == words->second.end())
+    error_at(at_ - w.size(), "unknown {} '{}'", what, w);
+  if (key == Attr::algorithm) return algorithm(p, w);
+  return u_.str(w);
+}
+
+AttrValue Parser::paddings(const Pending& p) {
+  std::vector<PaddingDim> out;
+  if (p.operands.size() == 2 && m_->shape(p.operands[0]).rank() == 0 && !isdigit(static_cast<unsigned char>(peek())) &&
+      peek() != '-')
+    return out;
+  do {
+    PaddingDim d;
+    size_t place = at_;
+    d.low = integer("low padding");
+    if (peek() != '_') error_at(place, "padding is written low_high[_interior]x…");
+    ++at_;
+    d.high = integer("high padding");
+    if (peek() == '_') ++at_, d.interior = integer("interior padding");
+    if (d.interior < 0) error_at(place, "interior padding is not negative");
+    out.push_back(d);
+  } while (peek() == 'x' && ++at_);
+  return out;
+}
+
+AttrValue Parser::slices(const char* what) {
+  std::vector<SliceDim> out;
+  expect('{', what);
+  while (!eat('}')) {
+    if (!out.empty()) expect(',', what);
+    expect('[', what);
+    SliceDim d;
+    d.start = integer("the start of a slice");
+    expect(':', what);
+    d.limit = integer("the limit of a slice");
+    if (eat(':')) d.stride = integer("the stride of a slice");
+    expect(']', what);
+    out.push_back(d);
+  }
+  return out;
+}
+
+AttrValue Parser::shape_list(const char* what) {
+  std::vector<ShapeId> out;
+  expect('{', what);
+  while (!eat('}')) {
+    if (!out.empty()) expect(',', what);
+    out.push_back(shape());
+  }
+  return out;
+}
+
+AttrValue Parser::dimension_list(const Pending& p, Attr key) {
+  const char* what = attr_text(key).data();
+  if (key == Attr::slice_sizes && p.op != Opcode::Gather) {  // of collective-permute: a list a slice
+    std::string out = "{";
+    for (const Dims& d : nested_ints(what))
+      out += fmt::format("{}{{{}}}", out.size() > 1 ? "," : "", fmt::join(d, ","));
+    return u_.str(out.size() == 1 ? "" : out + "}");
+  }
+  return int_list(what);
+}
+
+std::string Parser::parameter_replication(ShapeId parameter) {
+  const char* what = attr_text(Attr::parameter_replication).data();
+  size_t place = at_, count = 0;
+  std::string out = "{";
+  expect('{', what);
+  while (!eat('}')) {
+    if (count++) expect(',', what), out += ",";
+    skip();
+    if (peek() != 't' && peek() != 'f') error_here("expected true or false");
+    out += boolean(what) ? "true" : "false";
+  }
+  size_t leaves = u_.leaf_count(parameter);
+  if (leaves != count) error_at(place, "{} flags for a parameter of {} buffer(s)", count, leaves);
+  return out + "}";
+}
+
+AttrValue Parser::bracketed(Pending& p, Attr key) {
   switch (key) {
     case Attr::frontend_attributes:
       return u_.str(canonical_dict());
@@ -396,22 +423,52 @@ AttrValue Parser::attr_value(Pending& p, Attr key, AttrKind kind) {
       return u_.str(origin_attribute());
     case Attr::sparsity_config:
       return u_.str(sparsity_config());
-    case Attr::parameter_replication: {
-      size_t place = at_, count = 0;
-      std::string out = "{";
-      expect('{', what);
-      while (!eat('}')) {
-        if (count++) expect(',', what), out += ",";
-        skip();
-        if (peek() != 't' && peek() != 'f') error_here("expected true or false");
-        out += boolean(what) ? "true" : "false";
-      }
-      size_t leaves = u_.leaf_count(p.shape);
-      if (leaves != count) error_at(place, "{} flags for a parameter of {} buffer(s)", count, leaves);
-      return u_.str(out + "}");
-    }
+    case Attr::parameter_replication:
+      return u_.str(parameter_replication(p.shape));
     default:
       break;
+  }
+  HLO_CHECK(false, "no grammar for attribute {}", attr_text(key));
+}
+
+AttrValue Parser::attr_value(Pending& p, Attr key, AttrKind kind) {
+  const char* what = attr_text(key).data();
+  skip();
+  switch (kind) {
+    case AttrKind::Bool:
+      return boolean(what);
+    case AttrKind::Int:
+      return integer(what);
+    case AttrKind::Float:
+      return decimal(what);
+    case AttrKind::Enum:
+      return enumeration(p, key);
+    case AttrKind::Str:
+      return u_.str(quoted(what));
+    case AttrKind::Config:
+      if (peek() == '"' || peek() == '\'') return u_.str(quoted(what));
+      if (peek() != '{') error_here("expected a string or a dictionary as {}", what);
+      return u_.str(dictionary());
+    case AttrKind::Ints:
+      return dimension_list(p, key);
+    case AttrKind::Comp:
+      return computation_ref();
+    case AttrKind::Comps:
+      return computation_list();
+    case AttrKind::Window:
+      return window();
+    case AttrKind::DimLabels:
+      return dim_labels();
+    case AttrKind::Shape:
+      return shape();
+    case AttrKind::Shapes:
+      return shape_list(what);
+    case AttrKind::Padding:
+      return paddings(p);
+    case AttrKind::Slices:
+      return slices(what);
+    case AttrKind::Raw:
+      return bracketed(p, key);
   }
   HLO_CHECK(false, "no grammar for attribute {}", attr_text(key));
 }

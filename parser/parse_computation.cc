@@ -29,64 +29,38 @@ void Parser::recover() {
   }
 }
 
-CompId Parser::computation(bool inline_body) {
-  CompId comp;
-  size_t start = at_;
-  bool entry = false;
-  StrId wish;
-  if (inline_body) {
-    wish = u_.str("_");
-  } else {
-    entry = eat_word("ENTRY");
-    if (entry && m_->entry().valid()) error_at(start, "a second ENTRY");
-    skip();
-    start = at_;
-    wish = name("the name of a computation");
-    if (comp_by_name_.contains(wish)) error_at(start, "computation '{}' is defined twice", u_.text(wish));
+// An inline computation's names hide those around it until it ends, be it by an error.
+struct Parser::Shadows {
+  Parser& parser;
+  std::vector<std::pair<StrId, uint32_t>> hidden;
+  std::vector<std::pair<StrId, uint32_t>>* outer = nullptr;
+  bool open = false;
+  void begin() {
+    outer = parser.shadow_;
+    parser.shadow_ = &hidden;
+    open = true;
   }
-  ShapeId declared;
-  skip();
-  size_t shape_at = at_;
-  if (!inline_body && peek() == '(') {
-    // The parameter list is read and ignored, but for its form.
-    expect('(', "before the parameters");
-    while (!eat(')')) {
-      eat(',');
-      signature_name();
-      shape();
-    }
-    if (!eat("->")) error_here("expected '->' after the parameters");
-    skip();
-    shape_at = at_;
-    declared = shape();
+  void end() {
+    if (!open) return;
+    for (auto it = hidden.rbegin(); it != hidden.rend(); ++it) parser.definition_[it->first.value] = it->second;
+    parser.shadow_ = outer;
+    open = false;
   }
-  // An inline computation's names hide those around it until it ends, be it by an error.
-  struct Shadows {
-    Parser& parser;
-    std::vector<std::pair<StrId, uint32_t>> hidden;
-    std::vector<std::pair<StrId, uint32_t>>* outer = nullptr;
-    bool open = false;
-    void begin() {
-      outer = parser.shadow_;
-      parser.shadow_ = &hidden;
-      open = true;
-    }
-    void end() {
-      if (!open) return;
-      for (auto it = hidden.rbegin(); it != hidden.rend(); ++it) parser.definition_[it->first.value] = it->second;
-      parser.shadow_ = outer;
-      open = false;
-    }
-    ~Shadows() { end(); }
-  } shadows{*this, {}};
-  if (inline_body) shadows.begin();
-  check_stack("computations are nested");
-  if (++depth_ > 200) error_here("computations are nested too deeply");
-  comp = m_->add_computation_verbatim(unique_comp_name(wish));
-  if (m_->comp(comp).name != wish) comp_wish_[comp] = wish;
-  inlined_ |= inline_body;
-  size_t open = at_;
-  expect('{', "before the instructions of a computation");
+  ~Shadows() { end(); }
+};
+
+// It is read and ignored, but for its form.
+void Parser::parameter_list() {
+  expect('(', "before the parameters");
+  while (!eat(')')) {
+    eat(',');
+    signature_name();
+    shape();
+  }
+}
+
+// Up to the closing brace; `open`: where the other one is. False where some could not be read.
+bool Parser::instructions(CompId comp, bool inline_body, size_t open) {
   bool failed = false;
   while (!eat('}')) {
     if (done()) {
@@ -106,6 +80,57 @@ CompId Parser::computation(bool inline_body) {
       recover();
     }
   }
+  return !failed;
+}
+
+void Parser::execution_thread(CompId comp, bool inline_body) {
+  size_t behind = at_;
+  if (bool more = eat(','); more && eat_word("execution_thread")) {
+    expect('=', "after execution_thread");
+    std::string thread = quoted("the name of a thread");
+    if (thread != "main") m_->set_thread(comp, u_.str(thread));
+  } else if (more && !inline_body) {
+    error_here("expected execution_thread");
+  } else {
+    at_ = behind;  // behind a body in place the caller's next attribute may stand
+  }
+}
+
+CompId Parser::computation(bool inline_body) {
+  CompId comp;
+  size_t start = at_;
+  bool entry = false;
+  StrId wish;
+  if (inline_body) {
+    wish = u_.str("_");
+  } else {
+    entry = eat_word("ENTRY");
+    if (entry && m_->entry().valid()) error_at(start, "a second ENTRY");
+    skip();
+    start = at_;
+    wish = name("the name of a computation");
+    if (comp_by_name_.contains(wish)) error_at(start, "computation '{}' is defined twice", u_.text(wish));
+  }
+  ShapeId declared;
+  skip();
+  size_t shape_at = at_;
+  if (!inline_body && peek() == '(') {
+    parameter_list();
+    if (!eat("->")) error_here("expected '->' after the parameters");
+    skip();
+    shape_at = at_;
+    declared = shape();
+  }
+  Shadows shadows{*this, {}};
+  if (inline_body) shadows.begin();
+  check_stack("computations are nested");
+  if (++depth_ > 200) error_here("computations are nested too deeply");
+  comp = m_->add_computation_verbatim(unique_comp_name(wish));
+  if (m_->comp(comp).name != wish) comp_wish_[comp] = wish;
+  inlined_ |= inline_body;
+  size_t open = at_;
+  expect('{', "before the instructions of a computation");
+  const bool failed = !instructions(comp, inline_body, open);
   --depth_;
   shadows.end();
   const Computation& c = m_->comp(comp);
@@ -121,16 +146,7 @@ CompId Parser::computation(bool inline_body) {
   if (declared.valid() && !u_.compatible(declared, m_->shape_id(c.root)))
     error_at(shape_at, "computation '{}' returns a {}, not a {}", u_.text(wish),
              u_.shape_text_plain(m_->shape_id(c.root)), u_.shape_text_plain(declared));
-  size_t behind = at_;
-  if (bool more = eat(','); more && eat_word("execution_thread")) {
-    expect('=', "after execution_thread");
-    std::string thread = quoted("the name of a thread");
-    if (thread != "main") m_->set_thread(comp, u_.str(thread));
-  } else if (more && !inline_body) {
-    error_here("expected execution_thread");
-  } else {
-    at_ = behind;  // behind a body in place the caller's next attribute may stand
-  }
+  execution_thread(comp, inline_body);
   if (!inline_body) comp_by_name_[wish] = comp;
   if (entry) m_->set_entry(comp);
   finished_.push_back(comp);

@@ -130,45 +130,100 @@ void Parser::header() {
   }
 }
 
+// `{a=1 b=2}` with just these fields in this order, as XLA writes them: false, and nothing read, for all others.
+bool Parser::fields_in_order(std::initializer_list<std::pair<std::string_view, int32_t*>> list) {
+  size_t at = at_;
+  bool first = true;
+  for (const auto& [key, slot] : list) {
+    if (at >= text_.size() || text_[at] != (first ? '{' : ' ')) return false;
+    if (text_.compare(++at, key.size(), key) != 0) return false;
+    at += key.size(), first = false;
+    size_t digits = at;
+    int32_t value = 0;
+    while (at < text_.size() && at - digits < 9 && text_[at] >= '0' && text_[at] <= '9')
+      value = value * 10 + (text_[at++] - '0');
+    if (at == digits) return false;
+    *slot = value;
+  }
+  if (at >= text_.size() || text_[at] != '}') return false;
+  at_ = at + 1;
+  return true;
+}
+
+template <class Set>
+void Parser::row_fields(const Set& set) {
+  expect('{', "before a table row");
+  while (!eat('}')) {
+    skip();
+    if (peek() == ',') {
+      ++at_;
+      continue;
+    }
+    size_t place = at_;
+    std::string_view key = word();
+    if (peek() != '=') error_at(place, "expected a field of a table row");
+    ++at_;
+    if (!set(key, static_cast<int32_t>(integer("a number")))) error_at(place, "unknown field '{}'", key);
+  }
+}
+
+StackTables::Location Parser::file_location() {
+  StackTables::Location l;
+  skip();
+  if (fields_in_order({{"file_name_id=", &l.file},
+                       {"function_name_id=", &l.function},
+                       {"line=", &l.line},
+                       {"end_line=", &l.end_line},
+                       {"column=", &l.column},
+                       {"end_column=", &l.end_column}})) {
+    return l;
+  }
+  l = {};
+  row_fields([&](std::string_view key, int32_t v) {
+    if (key == "file_name_id")
+      l.file = v;
+    else if (key == "function_name_id")
+      l.function = v;
+    else if (key == "line")
+      l.line = v;
+    else if (key == "end_line")
+      l.end_line = v;
+    else if (key == "column")
+      l.column = v;
+    else if (key == "end_column")
+      l.end_column = v;
+    else
+      return false;
+    return true;
+  });
+  return l;
+}
+
+StackTables::Frame Parser::stack_frame() {
+  StackTables::Frame f;
+  skip();
+  if (int32_t parent = 0; fields_in_order({{"file_location_id=", &f.location}, {"parent_frame_id=", &parent}})) {
+    f.parent = parent - 1;
+    return f;
+  }
+  f = {};
+  row_fields([&](std::string_view key, int32_t v) {
+    if (key == "file_location_id")
+      f.location = v;
+    else if (key == "parent_frame_id")
+      f.parent = static_cast<int32_t>(int64_t{v} - 1);  // written one too high: 1 is no parent
+    else
+      return false;
+    return true;
+  });
+  return f;
+}
+
 void Parser::stack_tables() {
   StackTables& s = m_->edit_stack();
   auto numbered = [&] {
     skip();
     return peek() >= '0' && peek() <= '9';
-  };
-  // `{a=1 b=2}` with just these fields in this order, as XLA writes them: false, and nothing read, for all others.
-  auto in_order = [&](std::initializer_list<std::pair<std::string_view, int32_t*>> list) {
-    size_t at = at_;
-    bool first = true;
-    for (const auto& [key, slot] : list) {
-      if (at >= text_.size() || text_[at] != (first ? '{' : ' ')) return false;
-      if (text_.compare(++at, key.size(), key) != 0) return false;
-      at += key.size(), first = false;
-      size_t digits = at;
-      int32_t value = 0;
-      while (at < text_.size() && at - digits < 9 && text_[at] >= '0' && text_[at] <= '9')
-        value = value * 10 + (text_[at++] - '0');
-      if (at == digits) return false;
-      *slot = value;
-    }
-    if (at >= text_.size() || text_[at] != '}') return false;
-    at_ = at + 1;
-    return true;
-  };
-  auto fields = [&](auto&& set) {
-    expect('{', "before a table row");
-    while (!eat('}')) {
-      skip();
-      if (peek() == ',') {
-        ++at_;
-        continue;
-      }
-      size_t place = at_;
-      std::string_view key = word();
-      if (peek() != '=') error_at(place, "expected a field of a table row");
-      ++at_;
-      if (!set(key, static_cast<int32_t>(integer("a number")))) error_at(place, "unknown field '{}'", key);
-    }
   };
   for (;;) {
     if (eat_word("FileNames")) {
@@ -176,61 +231,9 @@ void Parser::stack_tables() {
     } else if (eat_word("FunctionNames")) {
       while (numbered()) integer("a number"), s.functions.push_back(quoted("a function name"));
     } else if (eat_word("FileLocations")) {
-      while (numbered()) {
-        integer("a number");
-        StackTables::Location l;
-        skip();
-        if (in_order({{"file_name_id=", &l.file},
-                      {"function_name_id=", &l.function},
-                      {"line=", &l.line},
-                      {"end_line=", &l.end_line},
-                      {"column=", &l.column},
-                      {"end_column=", &l.end_column}})) {
-          s.locations.push_back(l);
-          continue;
-        }
-        l = {};
-        fields([&](std::string_view key, int32_t v) {
-          if (key == "file_name_id")
-            l.file = v;
-          else if (key == "function_name_id")
-            l.function = v;
-          else if (key == "line")
-            l.line = v;
-          else if (key == "end_line")
-            l.end_line = v;
-          else if (key == "column")
-            l.column = v;
-          else if (key == "end_column")
-            l.end_column = v;
-          else
-            return false;
-          return true;
-        });
-        s.locations.push_back(l);
-      }
+      while (numbered()) integer("a number"), s.locations.push_back(file_location());
     } else if (eat_word("StackFrames")) {
-      while (numbered()) {
-        integer("a number");
-        StackTables::Frame f;
-        skip();
-        if (int32_t parent = 0; in_order({{"file_location_id=", &f.location}, {"parent_frame_id=", &parent}})) {
-          f.parent = parent - 1;
-          s.frames.push_back(f);
-          continue;
-        }
-        f = {};
-        fields([&](std::string_view key, int32_t v) {
-          if (key == "file_location_id")
-            f.location = v;
-          else if (key == "parent_frame_id")
-            f.parent = static_cast<int32_t>(int64_t{v} - 1);  // written one too high: 1 is no parent
-          else
-            return false;
-          return true;
-        });
-        s.frames.push_back(f);
-      }
+      while (numbered()) integer("a number"), s.frames.push_back(stack_frame());
     } else {
       return;
     }

@@ -104,6 +104,62 @@ void Parser::define(StrId n, InstId id, size_t at) {
 
 // --- instructions ---
 
+// An operand of a lone instruction, which its shape makes a parameter; `place`: where that stands.
+InstId Parser::lone_operand(CompId comp, ShapeId stated, size_t place) {
+  size_t name_at = at_;
+  const bool nameless = peek() == ',' || peek() == ')';
+  if (nameless) bare_params_.push_back({StrId(), stated});
+  StrId n = nameless ? u_.str(fmt::format("_{}", bare_params_.size() - 1)) : name("the name of an operand");
+  if (n.value < definition_.size() && definition_[n.value] != Id<int>::kNone) {
+    InstId known(definition_[n.value]);
+    if (!u_.compatible(stated, m_->shape_id(known)))
+      error_at(place, "operand '{}' is a {}, not a {}", u_.text(n), u_.shape_text_plain(m_->shape_id(known)),
+               u_.shape_text_plain(stated));
+    return known;
+  }
+  Inst inst;
+  inst.op = Opcode::Parameter;
+  inst.shape = stated;
+  inst.operand[0] = static_cast<uint32_t>(m_->comp(comp).params.size());
+  InstId id = add_named(comp, inst, n);
+  define(n, id, name_at);
+  return id;
+}
+
+// An operation in place of a name: `add(p, multiply(p, q))`; invalid where `w` names none.
+InstId Parser::nested_operation(CompId comp, std::string_view w, size_t place) {
+  Opcode op;
+  Pending form;
+  bool known = op_from_text(w, &op);
+  if (!known && async_short_form(w, &form)) known = true;
+  if (!known) return {};
+  at_ = place;
+  check_stack("operations are nested");
+  if (++depth_ > 2000) error_here("operations are nested too deeply");
+  InstId id = parse_instruction(comp, StrId(), place, true);
+  --depth_;
+  return id;
+}
+
+// Compact form `%t#1#0` for elements of tuples.
+InstId Parser::tuple_part(CompId comp, InstId id, std::string_view name) {
+  std::string written(name);
+  while (peek() == '#') {
+    ++at_;
+    size_t index_at = at_;
+    int64_t index = integer("the index of a tuple element");
+    const Shape& tuple = m_->shape(id);
+    if (!tuple.is_tuple() || index < 0 || index >= static_cast<int64_t>(tuple.elements.size()))
+      error_at(index_at, "no element {} in this operand", index);
+    // One instruction, however often it is written: `t_0` of `%t#0`, made in front of its first reader.
+    auto [known, first] = compact_.try_emplace(std::pair(id, index));
+    written += fmt::format("_{}", index);
+    if (first) known->second = element_of(comp, id, index, written);
+    id = known->second;
+  }
+  return id;
+}
+
 InstId Parser::operand(CompId comp) {
   skip();
   if (peek() == '%' && !bare_)
@@ -119,27 +175,7 @@ InstId Parser::operand(CompId comp) {
   if (shaped) stated = shape();
   skip();
   size_t name_at = at_;
-  if (bare_ && shaped && bare_comp_ == comp && (peek() == ',' || peek() == ')')) {
-    bare_params_.push_back({StrId(), stated});
-  }
-  if (bare_ && shaped && bare_comp_ == comp) {
-    StrId n = peek() == ',' || peek() == ')' ? u_.str(fmt::format("_{}", bare_params_.size() - 1))
-                                             : name("the name of an operand");
-    if (n.value < definition_.size() && definition_[n.value] != Id<int>::kNone) {
-      InstId known(definition_[n.value]);
-      if (!u_.compatible(stated, m_->shape_id(known)))
-        error_at(place, "operand '{}' is a {}, not a {}", u_.text(n), u_.shape_text_plain(m_->shape_id(known)),
-                 u_.shape_text_plain(stated));
-      return known;
-    }
-    Inst inst;
-    inst.op = Opcode::Parameter;
-    inst.shape = stated;
-    inst.operand[0] = static_cast<uint32_t>(m_->comp(comp).params.size());
-    InstId id = add_named(comp, inst, n);
-    define(n, id, name_at);
-    return id;
-  }
+  if (bare_ && shaped && bare_comp_ == comp) return lone_operand(comp, stated, place);
   bool percent = peek() == '%';
   if (percent) ++at_;
   std::string_view w = word();
@@ -148,21 +184,8 @@ InstId Parser::operand(CompId comp) {
     if (done()) error_here("expected an operand, but the text ends here");
     error_here("expected an operand");
   }
-  // An operation in place of a name: `add(p, multiply(p, q))`.
-  if (!percent && peek() == '(') {
-    Opcode op;
-    Pending form;
-    bool known = op_from_text(w, &op);
-    if (!known && async_short_form(w, &form)) op = form.op, known = true;
-    if (known) {
-      at_ = place;
-      check_stack("operations are nested");
-      if (++depth_ > 2000) error_here("operations are nested too deeply");
-      InstId id = parse_instruction(comp, StrId(), place, true);
-      --depth_;
-      return id;
-    }
-  }
+  if (!percent && peek() == '(')
+    if (InstId id = nested_operation(comp, w, place); id.valid()) return id;
   if (peek() == ':') ++at_;
   if (bare_ && bare_comp_ == comp && !shaped)
     error_at(name_at, "operand '{}' of a lone instruction needs its shape", w);
@@ -173,22 +196,7 @@ InstId Parser::operand(CompId comp) {
     id = InstId(definition_[n.value]);
   else
     id = find(u_.str(w), comp, name_at);
-  // Compact form `%t#1#0` for elements of tuples.
-  std::string written;
-  if (peek() == '#') written = w;
-  while (peek() == '#') {
-    ++at_;
-    size_t index_at = at_;
-    int64_t index = integer("the index of a tuple element");
-    const Shape& tuple = m_->shape(id);
-    if (!tuple.is_tuple() || index < 0 || index >= static_cast<int64_t>(tuple.elements.size()))
-      error_at(index_at, "no element {} in this operand", index);
-    // One instruction, however often it is written: `t_0` of `%t#0`, made in front of its first reader.
-    auto [known, first] = compact_.try_emplace(std::pair(id, index));
-    written += fmt::format("_{}", index);
-    if (first) known->second = element_of(comp, id, index, written);
-    id = known->second;
-  }
+  if (peek() == '#') id = tuple_part(comp, id, w);
   if (shaped && stated != m_->shape_id(id) && !u_.compatible(stated, m_->shape_id(id)))
     error_at(place, "operand '{}' is a {}, not a {}", w, u_.shape_text_plain(m_->shape_id(id)),
              u_.shape_text_plain(stated));

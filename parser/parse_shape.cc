@@ -234,6 +234,111 @@ ShapeId Parser::shape_slow() {
   return u_.shape(std::move(s));
 }
 
+template <class One>
+std::string Parser::layout_list(const One& one) {
+  expect('(', "after the key of a layout part");
+  std::string body = "(";
+  if (!eat(')')) {
+    for (;;) {
+      body += one();
+      if (eat(')')) break;
+      expect(',', "in a layout");
+      body += ",";
+    }
+  }
+  return body + ")";
+}
+
+// Say nothing, dropped.
+void Parser::dim_levels() {
+  layout_list([&] {
+    skip();
+    size_t place = at_;
+    std::string_view w = word();
+    if (w != "D" && w != "C" && w != "S") error_at(place, "a dim level type is D, C or S");
+    if (peek() == '+') ++at_;
+    if (peek() == '~') ++at_;
+    return std::string();
+  });
+}
+
+std::string Parser::tiles_of_layout() {
+  std::string rest = "T";
+  do {
+    rest += layout_list([&] {
+      if (eat('*')) return std::string("*");
+      size_t place = at_;
+      int64_t v = integer("a dimension of a tile");
+      if (v < 0) error_at(place, "a tile is not negative");
+      return std::to_string(v);
+    });
+    skip();
+  } while (peek() == '(');
+  return rest;
+}
+
+std::string Parser::splits_of_layout() {
+  std::string rest = "SC";
+  do {
+    expect('(', "before a split");
+    rest += fmt::format("({}:", integer("a dimension"));
+    expect(':', "after the dimension of a split");
+    bool first = true;
+    while (!eat(')')) {
+      if (!first) expect(',', "between the places of a split"), rest += ",";
+      first = false;
+      rest += std::to_string(integer("the place of a split"));
+    }
+    rest += ")";
+    skip();
+  } while (peek() == '(');
+  return rest;
+}
+
+// Of indices and of pointers.
+std::string Parser::type_in_layout(std::string_view key) {
+  expect('(', "after the key of a layout part");
+  skip();
+  size_t place = at_;
+  ElementType type;
+  std::string_view name = word();
+  if (!type_from_name(name, &type)) error_at(place, "unknown element type '{}'", name);
+  expect(')', "after an element type");
+  return fmt::format("{}({})", key,
+                     type_kind(type) == TypeKind::kSigned || type_kind(type) == TypeKind::kUnsigned ? name : "invalid");
+}
+
+int64_t Parser::number_in_layout(int64_t least) {
+  expect('(', "after the key of a layout part");
+  skip();
+  size_t place = at_;
+  int64_t v = integer("a number");
+  if (v < least) error_at(place, "{} is too small here", v);
+  expect(')', "after a number");
+  return v;
+}
+
+void Parser::layout_part(std::string_view key, Layout& out) {
+  if (key == "D") {
+    dim_levels();
+  } else if (key == "T") {
+    out.rest += tiles_of_layout();
+  } else if (key == "SC") {
+    out.rest += splits_of_layout();
+  } else if (key == "#" || key == "*") {
+    out.rest += type_in_layout(key);
+  } else if (key == "L") {
+    if (int64_t v = number_in_layout(1); v != 1) out.rest += fmt::format("L({})", v);
+  } else if (key == "M") {
+    expect('(', "after the key of a layout part");
+    int64_t v = integer("a number");
+    expect(')', "after a number");
+    if (v > 0) out.rest += fmt::format("M({})", v);
+  } else if (int64_t v = number_in_layout(INT32_MIN); v != 0) {
+    out.rest += fmt::format("{}({})", key, v);
+  }
+}
+
 // Behind the colon, in fixed order: D dim levels (say nothing, dropped), T tiles, L tail padding, # index type, *
 // pointer type, E element size, S memory space, SC splits, M dynamic shape prefix (xla/hlo/parser/hlo_parser.cc,
 // ParseLayout).
@@ -252,87 +357,7 @@ void Parser::layout_parts(Layout& out) {
     if (rank_of < next) error_at(part, "layout part {} is in the wrong place", key);
     if (key == "P") error_at(part, "physical shapes in a layout are not accepted");
     next = rank_of + 1;
-    auto list = [&](auto&& one) {
-      expect('(', "after the key of a layout part");
-      std::string body = "(";
-      if (!eat(')')) {
-        for (;;) {
-          body += one();
-          if (eat(')')) break;
-          expect(',', "in a layout");
-          body += ",";
-        }
-      }
-      return body + ")";
-    };
-    auto number = [&](int64_t least, int64_t normal) {
-      expect('(', "after the key of a layout part");
-      skip();
-      size_t place = at_;
-      int64_t v = integer("a number");
-      if (v < least) error_at(place, "{} is too small here", v);
-      expect(')', "after a number");
-      if (v != normal) out.rest += fmt::format("{}({})", key, v);
-    };
-    if (key == "D") {
-      list([&] {
-        skip();
-        size_t place = at_;
-        std::string_view w = word();
-        if (w != "D" && w != "C" && w != "S") error_at(place, "a dim level type is D, C or S");
-        if (peek() == '+') ++at_;
-        if (peek() == '~') ++at_;
-        return std::string();
-      });
-    } else if (key == "T") {
-      out.rest += key;
-      do {
-        out.rest += list([&] {
-          if (eat('*')) return std::string("*");
-          size_t place = at_;
-          int64_t v = integer("a dimension of a tile");
-          if (v < 0) error_at(place, "a tile is not negative");
-          return std::to_string(v);
-        });
-        skip();
-      } while (peek() == '(');
-    } else if (key == "SC") {
-      out.rest += key;
-      do {
-        expect('(', "before a split");
-        out.rest += fmt::format("({}:", integer("a dimension"));
-        expect(':', "after the dimension of a split");
-        bool first = true;
-        while (!eat(')')) {
-          if (!first) expect(',', "between the places of a split"), out.rest += ",";
-          first = false;
-          out.rest += std::to_string(integer("the place of a split"));
-        }
-        out.rest += ")";
-        skip();
-      } while (peek() == '(');
-    } else if (key == "#" || key == "*") {
-      expect('(', "after the key of a layout part");
-      skip();
-      size_t place = at_;
-      ElementType type;
-      std::string_view name = word();
-      if (!type_from_name(name, &type)) error_at(place, "unknown element type '{}'", name);
-      expect(')', "after an element type");
-      out.rest += fmt::format(
-          "{}({})", key,
-          type_kind(type) == TypeKind::kSigned || type_kind(type) == TypeKind::kUnsigned ? name : "invalid");
-    } else if (key == "L") {
-      number(1, 1);
-    } else if (key == "M") {
-      int64_t v;
-      expect('(', "after the key of a layout part");
-      v = integer("a number");
-      expect(')', "after a number");
-      if (v > 0) out.rest += fmt::format("M({})", v);
-    } else {
-      number(INT32_MIN, 0);
-    }
+    layout_part(key, out);
   }
 }
 

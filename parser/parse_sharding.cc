@@ -241,17 +241,114 @@ Sharding Parser::named_sharding() {
   return s;
 }
 
-// The brace is eaten.
-Sharding Parser::single_sharding() {
-  std::string_view first = peek_word();
-  if (begins_mesh(first)) return named_sharding();
-  size_t start = at_;
-  Sharding s;
+// What stands in a sharding that no mesh names.
+struct Parser::ShardingText {
   bool replicated = false, maximal = false, manual = false, unknown = false, unreduced = false, replicate_last = false;
   bool has_last = false, listed = false;
   std::vector<Sharding::Sub> last;
   TileAssignment tiles;
   std::string meta;
+  Sharding::Group group = Sharding().group;
+  int64_t group_id = Sharding().group_id;
+};
+
+void Parser::last_tile_kinds(std::vector<Sharding::Sub>& last) {
+  expect('{', "before the kinds of the last dimensions");
+  while (!eat('}')) {
+    if (!last.empty()) expect(',', "between the kinds of the last dimensions");
+    skip();
+    size_t at = at_;
+    std::string_view kind = word();
+    if (kind == "manual")
+      last.push_back(Sharding::Sub::kManual);
+    else if (kind == "replicated")
+      last.push_back(Sharding::Sub::kReplicated);
+    else if (kind == "unreduced")
+      last.push_back(Sharding::Sub::kUnreduced);
+    else
+      error_at(at, "a last dimension is manual, replicated or unreduced");
+  }
+}
+
+// `w=…`; the sign is eaten.
+void Parser::sharding_field(std::string_view w, size_t place, ShardingText& t) {
+  if (w == "device") {
+    t.tiles.devices.push_back(integer("a device"));
+  } else if (w == "devices") {
+    t.tiles.dims = number_list('[', ']', "the dimensions of a device array");
+    if (eat("<=")) {
+      iota_tiles(t.tiles, false);
+    } else {
+      t.listed = true;
+      do t.tiles.devices.push_back(integer("a device"));
+      while (eat(','));
+    }
+  } else if (w == "metadata") {
+    t.meta = sharding_metadata(false);
+  } else if (w == "last_tile_dims") {
+    t.has_last = true;
+    last_tile_kinds(t.last);
+  } else {
+    error_at(place, "unknown field '{}' of a sharding", w);
+  }
+}
+
+void Parser::sharding_word(std::string_view w, size_t place, ShardingText& t) {
+  if (w == "replicated")
+    t.replicated = true;
+  else if (w == "maximal")
+    t.maximal = true;
+  else if (w == "manual")
+    t.manual = true;
+  else if (w == "unknown")
+    t.unknown = true;
+  else if (w == "unreduced")
+    t.unreduced = true;
+  else if (w == "last_tile_dim_replicate")
+    t.replicate_last = true;
+  else if (w == "shard_as" || w == "shard_like") {
+    t.group = w == "shard_as" ? Sharding::Group::kAs : Sharding::Group::kLike;
+    t.group_id = integer("the number of a shard group");
+  } else {
+    error_at(place, "unexpected '{}' in a sharding", w);
+  }
+}
+
+Sharding Parser::tiled_sharding(ShardingText& t, size_t start) {
+  Sharding s;
+  if (t.tiles.dims.empty()) error_at(start, "a sharding that is not maximal needs devices=[…] with dimensions");
+  if (!t.tiles.iota && t.tiles.devices.size() <= 1)
+    error_at(start, "a sharding that is not maximal needs more than one device");
+  int64_t total = 1;
+  for (int64_t d : t.tiles.dims) {
+    if (d < 0 || (d > 0 && total > (int64_t{1} << 32) / d))
+      error_at(start, "a device array of that size is not possible");
+    total *= d;
+  }
+  if (!t.tiles.iota && total != static_cast<int64_t>(t.tiles.devices.size()))
+    error_at(start, "{} devices for an array of {}", t.tiles.devices.size(), total);
+  int64_t listed = 1;
+  for (int64_t d : t.tiles.reshape) listed *= d;
+  if (t.tiles.iota && t.has_last && listed != total) error_at(start, "{} devices for an array of {}", listed, total);
+  if (t.has_last && t.replicate_last) error_at(start, "last_tile_dims and last_tile_dim_replicate exclude each other");
+  if (t.last.size() > t.tiles.dims.size()) error_at(start, "more last_tile_dims than dimensions");
+  if (t.replicate_last) {
+    s = Sharding::partial_tile(std::move(t.tiles));
+  } else if (!t.last.empty()) {
+    s = Sharding::subgroup(std::move(t.tiles), std::move(t.last));
+  } else {
+    s.kind = Sharding::Kind::kTiled;
+    s.tiles = std::move(t.tiles);
+  }
+  return s;
+}
+
+// The brace is eaten.
+Sharding Parser::single_sharding() {
+  std::string_view first = peek_word();
+  if (begins_mesh(first)) return named_sharding();
+  size_t start = at_;
+  ShardingText t;
   while (!eat('}')) {
     skip();
     size_t place = at_;
@@ -259,108 +356,35 @@ Sharding Parser::single_sharding() {
     if (w.empty()) error_here("unexpected text in a sharding");
     if (peek() == '=') {
       ++at_;
-      if (w == "device") {
-        tiles.devices.push_back(integer("a device"));
-      } else if (w == "devices") {
-        tiles.dims = number_list('[', ']', "the dimensions of a device array");
-        if (eat("<=")) {
-          iota_tiles(tiles, false);
-        } else {
-          listed = true;
-          do tiles.devices.push_back(integer("a device"));
-          while (eat(','));
-        }
-      } else if (w == "metadata") {
-        meta = sharding_metadata(false);
-      } else if (w == "last_tile_dims") {
-        has_last = true;
-        expect('{', "before the kinds of the last dimensions");
-        while (!eat('}')) {
-          if (!last.empty()) expect(',', "between the kinds of the last dimensions");
-          skip();
-          size_t at = at_;
-          std::string_view kind = word();
-          if (kind == "manual")
-            last.push_back(Sharding::Sub::kManual);
-          else if (kind == "replicated")
-            last.push_back(Sharding::Sub::kReplicated);
-          else if (kind == "unreduced")
-            last.push_back(Sharding::Sub::kUnreduced);
-          else
-            error_at(at, "a last dimension is manual, replicated or unreduced");
-        }
-      } else {
-        error_at(place, "unknown field '{}' of a sharding", w);
-      }
-      continue;
-    }
-    if (w == "replicated")
-      replicated = true;
-    else if (w == "maximal")
-      maximal = true;
-    else if (w == "manual")
-      manual = true;
-    else if (w == "unknown")
-      unknown = true;
-    else if (w == "unreduced")
-      unreduced = true;
-    else if (w == "last_tile_dim_replicate")
-      replicate_last = true;
-    else if (w == "shard_as" || w == "shard_like") {
-      s.group = w == "shard_as" ? Sharding::Group::kAs : Sharding::Group::kLike;
-      s.group_id = integer("the number of a shard group");
+      sharding_field(w, place, t);
     } else {
-      error_at(place, "unexpected '{}' in a sharding", w);
+      sharding_word(w, place, t);
     }
   }
-  auto group = s.group;
-  int64_t group_id = s.group_id;
-  bool devices = !tiles.devices.empty() || tiles.iota;
+  Sharding s;
+  bool devices = !t.tiles.devices.empty() || t.tiles.iota;
   auto plain = [&](const char* what, Sharding::Kind kind) {
     if (devices) error_at(start, "a {} sharding has no devices", what);
     s.kind = kind;
   };
-  if (replicated) {
+  if (t.replicated) {
     plain("replicated", Sharding::Kind::kReplicated);
-  } else if (maximal) {
-    if (tiles.devices.size() != 1 || listed) error_at(start, "a maximal sharding has exactly one device");
+  } else if (t.maximal) {
+    if (t.tiles.devices.size() != 1 || t.listed) error_at(start, "a maximal sharding has exactly one device");
     s.kind = Sharding::Kind::kMaximal;
-    s.device = tiles.devices[0];
-  } else if (manual) {
+    s.device = t.tiles.devices[0];
+  } else if (t.manual) {
     plain("manual", Sharding::Kind::kManual);
-  } else if (unknown) {
+  } else if (t.unknown) {
     plain("unknown", Sharding::Kind::kUnknown);
-  } else if (unreduced) {
+  } else if (t.unreduced) {
     plain("unreduced", Sharding::Kind::kUnreduced);
   } else {
-    if (tiles.dims.empty()) error_at(start, "a sharding that is not maximal needs devices=[…] with dimensions");
-    if (!tiles.iota && tiles.devices.size() <= 1)
-      error_at(start, "a sharding that is not maximal needs more than one device");
-    int64_t total = 1;
-    for (int64_t d : tiles.dims) {
-      if (d < 0 || (d > 0 && total > (int64_t{1} << 32) / d))
-        error_at(start, "a device array of that size is not possible");
-      total *= d;
-    }
-    if (!tiles.iota && total != static_cast<int64_t>(tiles.devices.size()))
-      error_at(start, "{} devices for an array of {}", tiles.devices.size(), total);
-    int64_t listed = 1;
-    for (int64_t d : tiles.reshape) listed *= d;
-    if (tiles.iota && has_last && listed != total) error_at(start, "{} devices for an array of {}", listed, total);
-    if (has_last && replicate_last) error_at(start, "last_tile_dims and last_tile_dim_replicate exclude each other");
-    if (last.size() > tiles.dims.size()) error_at(start, "more last_tile_dims than dimensions");
-    if (replicate_last) {
-      s = Sharding::partial_tile(std::move(tiles));
-    } else if (!last.empty()) {
-      s = Sharding::subgroup(std::move(tiles), std::move(last));
-    } else {
-      s.kind = Sharding::Kind::kTiled;
-      s.tiles = std::move(tiles);
-    }
+    s = tiled_sharding(t, start);
   }
-  s.group = group;
-  s.group_id = group_id;
-  s.metadata = std::move(meta);
+  s.group = t.group;
+  s.group_id = t.group_id;
+  s.metadata = std::move(t.meta);
   return s;
 }
 

@@ -202,6 +202,54 @@ double Parser::decimal(const char* what) {
   return value;
 }
 
+namespace {
+
+// -1 where it is none.
+int hex_digit(char h) {
+  return h >= '0' && h <= '9'   ? h - '0'
+         : h >= 'a' && h <= 'f' ? h - 'a' + 10
+         : h >= 'A' && h <= 'F' ? h - 'A' + 10
+                                : -1;
+}
+
+void append_utf8(uint32_t code, std::string* out) {
+  if (code < 0x80) {
+    out->push_back(static_cast<char>(code));
+  } else if (code < 0x800) {
+    out->push_back(static_cast<char>(0xC0 | code >> 6)), out->push_back(static_cast<char>(0x80 | (code & 63)));
+  } else if (code < 0x10000) {
+    out->push_back(static_cast<char>(0xE0 | code >> 12)), out->push_back(static_cast<char>(0x80 | (code >> 6 & 63)));
+    out->push_back(static_cast<char>(0x80 | (code & 63)));
+  } else {
+    out->push_back(static_cast<char>(0xF0 | code >> 18)), out->push_back(static_cast<char>(0x80 | (code >> 12 & 63)));
+    out->push_back(static_cast<char>(0x80 | (code >> 6 & 63))), out->push_back(static_cast<char>(0x80 | (code & 63)));
+  }
+}
+
+// Behind `\x`, where text[i] stands; i is left at the last digit.
+bool hexadecimal_byte(std::string_view text, size_t& i, std::string* out) {
+  int value = 0, digits = 0;
+  while (i + 1 < text.size() && hex_digit(text[i + 1]) >= 0)
+    value = (value * 16 + hex_digit(text[++i])) & 0xfff, ++digits;
+  if (!digits || value > 255) return false;
+  out->push_back(static_cast<char>(value));
+  return true;
+}
+
+// Behind `\u` or `\U`, of `want` digits.
+bool code_point(std::string_view text, size_t& i, size_t want, std::string* out) {
+  uint32_t value = 0;
+  for (size_t k = 0; k < want; ++k) {
+    if (i + 1 >= text.size() || hex_digit(text[i + 1]) < 0) return false;
+    value = value * 16 + static_cast<uint32_t>(hex_digit(text[++i]));
+  }
+  if (value > 0x10FFFF) return false;
+  append_utf8(value, out);
+  return true;
+}
+
+}  // namespace
+
 bool c_unescape(std::string_view text, std::string* out) {
   out->clear();
   out->reserve(text.size());
@@ -214,28 +262,6 @@ bool c_unescape(std::string_view text, std::string* out) {
     }
     if (++i >= text.size()) return false;
     char c = text[i];
-    auto hex = [](char h) {
-      return h >= '0' && h <= '9'   ? h - '0'
-             : h >= 'a' && h <= 'f' ? h - 'a' + 10
-             : h >= 'A' && h <= 'F' ? h - 'A' + 10
-                                    : -1;
-    };
-    auto utf8 = [&](uint32_t code) {
-      if (code < 0x80) {
-        out->push_back(static_cast<char>(code));
-      } else if (code < 0x800) {
-        out->push_back(static_cast<char>(0xC0 | code >> 6)), out->push_back(static_cast<char>(0x80 | (code & 63)));
-      } else if (code < 0x10000) {
-        out->push_back(static_cast<char>(0xE0 | code >> 12)),
-            out->push_back(static_cast<char>(0x80 | (code >> 6 & 63)));
-        out->push_back(static_cast<char>(0x80 | (code & 63)));
-      } else {
-        out->push_back(static_cast<char>(0xF0 | code >> 18)),
-            out->push_back(static_cast<char>(0x80 | (code >> 12 & 63)));
-        out->push_back(static_cast<char>(0x80 | (code >> 6 & 63))),
-            out->push_back(static_cast<char>(0x80 | (code & 63)));
-      }
-    };
     switch (c) {
       case 'a':
         out->push_back('\a');
@@ -265,25 +291,13 @@ bool c_unescape(std::string_view text, std::string* out) {
         out->push_back(c);
         break;
       case 'x':
-      case 'X': {
-        int value = 0, digits = 0;
-        while (i + 1 < text.size() && hex(text[i + 1]) >= 0) value = (value * 16 + hex(text[++i])) & 0xfff, ++digits;
-        if (!digits || value > 255) return false;
-        out->push_back(static_cast<char>(value));
+      case 'X':
+        if (!hexadecimal_byte(text, i, out)) return false;
         break;
-      }
       case 'u':
-      case 'U': {
-        size_t want = c == 'u' ? 4 : 8;
-        uint32_t value = 0;
-        for (size_t k = 0; k < want; ++k) {
-          if (i + 1 >= text.size() || hex(text[i + 1]) < 0) return false;
-          value = value * 16 + static_cast<uint32_t>(hex(text[++i]));
-        }
-        if (value > 0x10FFFF) return false;
-        utf8(value);
+      case 'U':
+        if (!code_point(text, i, c == 'u' ? 4 : 8, out)) return false;
         break;
-      }
       default:
         if (c < '0' || c > '7') return false;
         int value = c - '0';

@@ -143,6 +143,14 @@ class Parser {
   ShapeId prefix_shape();
   Layout layout(int rank);
   void layout_parts(Layout& out);
+  void layout_part(std::string_view key, Layout& out);
+  template <class One>
+  std::string layout_list(const One& one);
+  void dim_levels();
+  std::string tiles_of_layout();
+  std::string splits_of_layout();
+  std::string type_in_layout(std::string_view key);
+  int64_t number_in_layout(int64_t least);
   LitId literal(ShapeId shape);
   bool at_sparse_items();
   void sparse_items(const Shape& s, std::string& bytes);
@@ -172,11 +180,35 @@ class Parser {
   void attributes(Pending& p);
   bool attributes_from_memo(Pending& p);
   void attribute(Pending& p);
+  // Of attribute(): `start` is where its name stands.
+  void control_predecessors(Pending& p);
+  void collective_mode();
+  void comparison_order(Pending& p, size_t start);
+  bool wrapped_attribute(Pending& p, Attr key, size_t start);
+  static bool repeats_start(const Pending& p, Attr key);
+  [[noreturn]] void refuse_attribute(Opcode op, Attr key, size_t start);
+  void check_repeated(const Pending& p, const AttrValue& value, size_t start);
   bool metadata_to_end(size_t line_end, MetaId* out);
   bool plain_metadata(MetaId* out);
   AttrValue attr_value(Pending& p, Attr key, AttrKind kind);
+  // Its kinds.
+  AttrValue enumeration(const Pending& p, Attr key);
+  AttrValue paddings(const Pending& p);
+  AttrValue slices(const char* what);
+  AttrValue shape_list(const char* what);
+  AttrValue dimension_list(const Pending& p, Attr key);
+  std::string parameter_replication(ShapeId parameter);
+  AttrValue algorithm(const Pending& p, std::string_view w);
+  AttrValue bracketed(Pending& p, Attr key);
   void check_attrs(Pending& p);
+  void drop_defaults(Pending& p);
+  void check_callees(const Pending& p);
+  bool add_default(Pending& p, Attr key);
   void check_operands(const Pending& p, const AttrSet& set);
+  void check_transfer(const Pending& p, const AttrSet& set);
+  void check_slice_indices(const Pending& p);
+  void check_branches(const Pending& p, const AttrSet& set);
+  void check_layout_constraints(const Pending& p, const AttrSet& set);
   MetaId metadata();
   CompId computation_ref();
   std::vector<CompId> computation_list();
@@ -202,6 +234,11 @@ class Parser {
   std::string sharding_metadata(bool always_list);
   Sharding sharding();
   Sharding single_sharding();
+  struct ShardingText;
+  void last_tile_kinds(std::vector<Sharding::Sub>& last);
+  void sharding_field(std::string_view w, size_t place, ShardingText& t);
+  void sharding_word(std::string_view w, size_t place, ShardingText& t);
+  Sharding tiled_sharding(ShardingText& t, size_t start);
   Sharding named_sharding();
   StrId sharding_of(ShapeId shape);
   std::string replica_groups();
@@ -220,13 +257,25 @@ class Parser {
   // --- structure ---
   void header();
   void stack_tables();
+  bool fields_in_order(std::initializer_list<std::pair<std::string_view, int32_t*>> list);
+  template <class Set>
+  void row_fields(const Set& set);
+  StackTables::Location file_location();
+  StackTables::Frame stack_frame();
   CompId computation(bool inline_body);
+  struct Shadows;
+  void parameter_list();
+  bool instructions(CompId comp, bool inline_body, size_t open);
+  void execution_thread(CompId comp, bool inline_body);
   void body(CompId comp, StrId declared_root_shape_at, bool inline_body);
   bool at_computation();
   bool instruction(CompId comp, bool nested);
   InstId parse_instruction(CompId comp, StrId name, size_t name_at, bool nested);
   void operands(CompId comp, Pending& p);
   InstId operand(CompId comp);
+  InstId lone_operand(CompId comp, ShapeId stated, size_t place);
+  InstId nested_operation(CompId comp, std::string_view w, size_t place);
+  InstId tuple_part(CompId comp, InstId tuple, std::string_view name);
   InstId find(StrId name, CompId comp, size_t at);
   void define(StrId name, InstId id, size_t at);
   StrId unique_inst_name(StrId name);

@@ -168,6 +168,43 @@ Value* ElementEmitter::complex_power(Value* x, Value* y) {
   return b_.CreateSelect(b_.CreateAnd(is_zero(x), is_zero(y)), complex_of(one, zero), power);
 }
 
+Value* ElementEmitter::complex_sign(Value* z, Value* re, Value* im) {
+  auto k = [&](double c) { return llvm::ConstantFP::get(re->getType(), c); };
+  Value* size = call_math("hypot", re, im);
+  Value* none = b_.CreateFCmpOEQ(size, k(0));
+  Value* unit = b_.CreateFDiv(z, complex_of(size, size));
+  return b_.CreateSelect(none, llvm::Constant::getNullValue(z->getType()), unit);
+}
+
+Value* ElementEmitter::complex_expm1(Value* z, Value* re, Value* im) {
+  auto k = [&](double c) { return llvm::ConstantFP::get(re->getType(), c); };
+  // e^x cos y - 1 without taking what is nearly one from one: (e^x - 1) cos y - 2 sin²(y / 2)
+  Value *more = b_.CreateFMul(call_math("expm1", re), real_function("cos", im)),
+        *half = real_function("sin", b_.CreateFMul(k(0.5), im));
+  return complex_of(b_.CreateFSub(more, b_.CreateFMul(k(2), b_.CreateFMul(half, half))),
+                    imaginary_part(complex_exponential(z)));
+}
+
+Value* ElementEmitter::complex_log1p(Value* z, Value* re, Value* im) {
+  auto k = [&](double c) { return llvm::ConstantFP::get(re->getType(), c); };
+  Value* sum = b_.CreateFAdd(z, complex_of(k(1), k(0)));
+  // Near zero the square of the size exceeds one by x (2 + x) + y².
+  Value* excess = b_.CreateFAdd(b_.CreateFMul(re, b_.CreateFAdd(k(2), re)), b_.CreateFMul(im, im));
+  Value* near = b_.CreateAnd(b_.CreateFCmpOLT(intrinsic(llvm::Intrinsic::fabs, re), k(0.5)),
+                             b_.CreateFCmpOLT(intrinsic(llvm::Intrinsic::fabs, im), k(0.5)));
+  Value* log = complex_logarithm(sum);
+  Value* size = b_.CreateFMul(k(0.5), call_math("log1p", excess));
+  return complex_of(b_.CreateSelect(near, size, real_part(log)), imaginary_part(log));
+}
+
+Value* ElementEmitter::complex_atan2(Value* y, Value* x, Value* re, Value* im) {
+  // -i log((x + iy) / sqrt(x² + y²)), the first operand being y
+  Value* i_times = complex_of(b_.CreateFNeg(im), re);
+  Value* length = complex_root(b_.CreateFAdd(complex_product(x, x), complex_product(y, y)));
+  Value* log = complex_logarithm(complex_quotient(b_.CreateFAdd(x, i_times), length));
+  return complex_of(imaginary_part(log), b_.CreateFNeg(real_part(log)));
+}
+
 Value* ElementEmitter::complex(InstId inst, const std::vector<Value*>& v) {
   Opcode op = m_.op(inst);
   const Shape &out = m_.shape(inst), &in = m_.shape(m_.operand(inst, 0));
@@ -182,7 +219,6 @@ Value* ElementEmitter::complex(InstId inst, const std::vector<Value*>& v) {
   auto k = [&](double c) { return llvm::ConstantFP::get(type, c); };
   Value *re = real_part(v[0]), *im = imaginary_part(v[0]);
   Value* one = complex_of(k(1), k(0));
-  auto squared = [&](Value* z) { return complex_product(z, z); };
   auto function = [&](const char* name, Value* x) { return real_function(name, x); };
   // A product with a zero that stays one, whatever the other factor: sin(0) cosh(inf).
   auto product = [&](Value* p, Value* q) { return b_.CreateSelect(b_.CreateFCmpOEQ(p, k(0)), p, b_.CreateFMul(p, q)); };
@@ -208,33 +244,16 @@ Value* ElementEmitter::complex(InstId inst, const std::vector<Value*>& v) {
       return b_.CreateFPCast(v[0], register_type(out.type));
     case Opcode::Abs:
       return call_math("hypot", re, im);
-    case Opcode::Sign: {
-      Value* size = call_math("hypot", re, im);
-      Value* none = b_.CreateFCmpOEQ(size, k(0));
-      Value* unit = b_.CreateFDiv(v[0], complex_of(size, size));
-      return b_.CreateSelect(none, llvm::Constant::getNullValue(v[0]->getType()), unit);
-    }
+    case Opcode::Sign:
+      return complex_sign(v[0], re, im);
     case Opcode::Exp:
       return complex_exponential(v[0]);
-    case Opcode::Expm1: {
-      // e^x cos y - 1 without taking what is nearly one from one: (e^x - 1) cos y - 2 sin²(y / 2)
-      Value *more = b_.CreateFMul(call_math("expm1", re), function("cos", im)),
-            *half = function("sin", b_.CreateFMul(k(0.5), im));
-      return complex_of(b_.CreateFSub(more, b_.CreateFMul(k(2), b_.CreateFMul(half, half))),
-                        imaginary_part(complex_exponential(v[0])));
-    }
+    case Opcode::Expm1:
+      return complex_expm1(v[0], re, im);
     case Opcode::Log:
       return complex_logarithm(v[0]);
-    case Opcode::Log1p: {
-      Value* sum = b_.CreateFAdd(v[0], one);
-      // Near zero the square of the size exceeds one by x (2 + x) + y².
-      Value* excess = b_.CreateFAdd(b_.CreateFMul(re, b_.CreateFAdd(k(2), re)), b_.CreateFMul(im, im));
-      Value* near = b_.CreateAnd(b_.CreateFCmpOLT(intrinsic(llvm::Intrinsic::fabs, re), k(0.5)),
-                                 b_.CreateFCmpOLT(intrinsic(llvm::Intrinsic::fabs, im), k(0.5)));
-      Value* log = complex_logarithm(sum);
-      Value* size = b_.CreateFMul(k(0.5), call_math("log1p", excess));
-      return complex_of(b_.CreateSelect(near, size, real_part(log)), imaginary_part(log));
-    }
+    case Opcode::Log1p:
+      return complex_log1p(v[0], re, im);
     case Opcode::Logistic:
       return complex_quotient(one, b_.CreateFAdd(one, complex_exponential(b_.CreateFNeg(v[0]))));
     case Opcode::Sqrt:
@@ -256,13 +275,8 @@ Value* ElementEmitter::complex(InstId inst, const std::vector<Value*>& v) {
     }
     case Opcode::Power:
       return complex_power(v[0], v[1]);
-    case Opcode::Atan2: {
-      // -i log((x + iy) / sqrt(x² + y²)), the first operand being y
-      Value* i_times = complex_of(b_.CreateFNeg(im), re);
-      Value* length = complex_root(b_.CreateFAdd(squared(v[1]), squared(v[0])));
-      Value* log = complex_logarithm(complex_quotient(b_.CreateFAdd(v[1], i_times), length));
-      return complex_of(imaginary_part(log), b_.CreateFNeg(real_part(log)));
-    }
+    case Opcode::Atan2:
+      return complex_atan2(v[0], v[1], re, im);
     default:
       refuse(inst, "of complex numbers");
   }

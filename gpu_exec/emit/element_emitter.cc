@@ -370,173 +370,96 @@ Value* ElementEmitter::constant(InstId inst, const ElementIndex* index) {
   return load(buffer, index);
 }
 
+Value* ElementEmitter::parameter(const Frame& frame, InstId inst, const ElementIndex* index, int part) {
+  const Binding& p = frame.params[static_cast<size_t>(m_.parameter_number(inst))];
+  if (p.scalar) return p.scalar;
+  if (p.buffer) return load(*p.buffer, index);
+  return element(*p.frame, p.inst, index, part);
+}
+
+Value* ElementEmitter::iota(InstId inst, const ElementIndex* index) {
+  const Shape& shape = m_.shape(inst);
+  Value* at = dims(index)[static_cast<size_t>(m_.attrs(inst).integer(Attr::iota_dimension))];
+  llvm::Type* t = register_type(shape.type);
+  if (is_complex(shape.type)) {
+    Value* re = b_.CreateUIToFP(at, register_type(component_type(shape.type)));
+    return complex_of(re, llvm::ConstantFP::get(re->getType(), 0));
+  }
+  if (is_narrow_float(shape.type)) return rounded(shape.type, to_odd(b_.CreateUIToFP(at, b_.getDoubleTy())));
+  if (is_float(shape.type)) return b_.CreateUIToFP(at, t);
+  return b_.CreateZExtOrTrunc(at, t);
+}
+
+Value* ElementEmitter::reduction(const Frame& frame, InstId inst, const ElementIndex* index, int part) {
+  std::vector<Value*> all =
+      m_.op(inst) == Opcode::Reduce ? reduce(frame, inst, index) : reduce_window(frame, inst, index);
+  for (size_t k = 0; k < all.size(); ++k) scopes_.back().values[{&frame, inst, index, static_cast<int>(k)}] = all[k];
+  return all[static_cast<size_t>(part)];
+}
+
+Value* ElementEmitter::tuple_element(const Frame& frame, InstId inst, const ElementIndex* index) {
+  if (InstId from = handed_on(m_, inst); from != inst) return element(frame, from, index);
+  InstId o = handed_on(m_, m_.operand(inst, 0));
+  int k = static_cast<int>(m_.attrs(inst).integer(Attr::index));
+  if (m_.op(o) == Opcode::Reduce || m_.op(o) == Opcode::ReduceWindow) return element(frame, o, index, k);
+  refuse(inst, fmt::format("a tuple that {} makes", op_text(m_.op(o))));
+}
+
+Value* ElementEmitter::called(const Frame& frame, InstId inst, const ElementIndex* index) {
+  Frame inner;
+  for (InstId o : m_.operands(inst)) inner.params.push_back({nullptr, nullptr, o, &frame});
+  InstId root = m_.comp(m_.called(inst)[0]).root;
+  if (m_.shape(root).is_tuple()) refuse(inst, "several results inside a kernel");
+  // The root's layout may be spelt otherwise; its dimensions are the same.
+  return element(*add_frame(std::move(inner)), root, index);
+}
+
 Value* ElementEmitter::emit(const Frame& frame, InstId inst, const ElementIndex* index, int part) {
   Opcode op = m_.op(inst);
-  const AttrSet& a = m_.attrs(inst);
   const Shape& shape = m_.shape(inst);
   switch (op) {
-    case Opcode::Parameter: {
-      const Binding& p = frame.params[static_cast<size_t>(m_.parameter_number(inst))];
-      if (p.scalar) return p.scalar;
-      if (p.buffer) return load(*p.buffer, index);
-      return element(*p.frame, p.inst, index, part);
-    }
+    case Opcode::Parameter:
+      return parameter(frame, inst, index, part);
     case Opcode::Constant:
       return constant(inst, index);
-    case Opcode::Iota: {
-      Value* at = dims(index)[static_cast<size_t>(a.integer(Attr::iota_dimension))];
-      llvm::Type* t = register_type(shape.type);
-      if (is_complex(shape.type)) {
-        Value* re = b_.CreateUIToFP(at, register_type(component_type(shape.type)));
-        return complex_of(re, llvm::ConstantFP::get(re->getType(), 0));
-      }
-      if (is_narrow_float(shape.type)) return rounded(shape.type, to_odd(b_.CreateUIToFP(at, b_.getDoubleTy())));
-      if (is_float(shape.type)) return b_.CreateUIToFP(at, t);
-      return b_.CreateZExtOrTrunc(at, t);
-    }
-    case Opcode::Broadcast: {
-      InstId o = m_.operand(inst, 0);
-      const Shape& from = m_.shape(o);
-      if (from.rank() == 0) return scalar_operand(frame, o);
-      const Dims& to = a.ints(Attr::dimensions);
-      std::vector<Value*> at;
-      for (size_t k = 0; k < to.size(); ++k)
-        at.push_back(from.dims[k] == 1 ? number(0) : dims(index)[static_cast<size_t>(to[k])]);
-      return element(frame, o, index_of(m_.shape_id(o), std::move(at)));
-    }
-    case Opcode::Reshape: {
-      InstId o = m_.operand(inst, 0);
-      if (index->linear && index->dims.empty())
-        return element(frame, o, index_of_linear(m_.shape_id(o), index->linear));
-      return element(frame, o, index_of(m_.shape_id(o), reshaped(m_.shape(o).dims, dims(index), shape.dims)));
-    }
-    case Opcode::Bitcast: {
-      InstId o = m_.operand(inst, 0);
-      const Shape& from = m_.shape(o);
-      if (from.type != shape.type) {
-        if (type_bits(from.type) != type_bits(shape.type) || is_complex(from.type) || is_complex(shape.type) ||
-            from.dims != shape.dims || m_.shape(inst).layout != from.layout)
-          refuse(inst, "it changes the type");
-        return from_bits(shape.type, bits_of(from.type, element(frame, o, index)));
-      }
-      bool plain = (!from.has_layout || is_default_layout(from.layout)) &&
-                   (!shape.has_layout || is_default_layout(shape.layout));
-      if (plain && index->linear && index->dims.empty())
-        return element(frame, o, index_of_linear(m_.shape_id(o), index->linear));
-      // By the order in memory: both sides with their dimensions major first.
-      Dims out_order = major_first(shape), in_order = major_first(from), out_dims, in_dims;
-      std::vector<Value*> at, in(from.dims.size());
-      for (int64_t d : out_order)
-        out_dims.push_back(shape.dims[static_cast<size_t>(d)]), at.push_back(dims(index)[static_cast<size_t>(d)]);
-      for (int64_t d : in_order) in_dims.push_back(from.dims[static_cast<size_t>(d)]);
-      std::vector<Value*> physical = reshaped(in_dims, at, out_dims);
-      for (size_t k = 0; k < in_order.size(); ++k) in[static_cast<size_t>(in_order[k])] = physical[k];
-      return element(frame, o, index_of(m_.shape_id(o), std::move(in)));
-    }
-    case Opcode::Transpose: {
-      InstId o = m_.operand(inst, 0);
-      const Dims& to = a.ints(Attr::dimensions);
-      std::vector<Value*> at(to.size());
-      for (size_t k = 0; k < to.size(); ++k) at[static_cast<size_t>(to[k])] = dims(index)[k];
-      return element(frame, o, index_of(m_.shape_id(o), std::move(at)));
-    }
-    case Opcode::Reverse: {
-      InstId o = m_.operand(inst, 0);
-      std::vector<Value*> at = dims(index);
-      for (int64_t d : a.ints(Attr::dimensions)) {
-        auto k = static_cast<size_t>(d);
-        at[k] = b_.CreateNSWSub(number(shape.dims[k] - 1), at[k]);
-      }
-      return element(frame, o, index_of(m_.shape_id(o), std::move(at)));
-    }
-    case Opcode::Slice: {
-      InstId o = m_.operand(inst, 0);
-      std::vector<Value*> at = dims(index);
-      const auto& slices = *a.get<std::vector<SliceDim>>(Attr::slice);
-      for (size_t k = 0; k < at.size(); ++k) at[k] = add(mul(at[k], number(slices[k].stride)), number(slices[k].start));
-      return element(frame, o, index_of(m_.shape_id(o), std::move(at)));
-    }
-    case Opcode::DynamicSlice: {
-      InstId o = m_.operand(inst, 0);
-      std::vector<Value*> at = dims(index);
-      for (size_t k = 0; k < at.size(); ++k) {
-        int64_t most = m_.shape(o).dims[k] - shape.dims[k];
-        if (most > 0) at[k] = b_.CreateNSWAdd(at[k], clamped_start(frame, m_.operand(inst, k + 1), most));
-      }
-      return element(frame, o, index_of(m_.shape_id(o), std::move(at)));
-    }
-    case Opcode::DynamicUpdateSlice: {
-      InstId o = m_.operand(inst, 0), update = m_.operand(inst, 1);
-      std::vector<Value*> at = dims(index), in(at.size());
-      Value* inside = b_.getTrue();
-      for (size_t k = 0; k < at.size(); ++k) {
-        int64_t size = m_.shape(update).dims[k], most = shape.dims[k] - size;
-        in[k] = at[k];
-        if (most == 0) continue;
-        Value* start = clamped_start(frame, m_.operand(inst, k + 2), most);
-        in[k] = b_.CreateNSWSub(at[k], start);
-        inside = b_.CreateAnd(inside, b_.CreateICmpULT(in[k], number(size)));
-      }
-      return choose(
-          inside, register_type(shape.type), [&] { return element(frame, update, index_of(m_.shape_id(update), in)); },
-          [&] { return element(frame, o, index); });
-    }
-    case Opcode::Pad: {
-      InstId o = m_.operand(inst, 0);
-      const Shape& from = m_.shape(o);
-      const auto& padding = *a.get<std::vector<PaddingDim>>(Attr::padding);
-      std::vector<Value*> at = dims(index);
-      Value* inside = b_.getTrue();
-      for (size_t k = 0; k < at.size(); ++k) {
-        const PaddingDim& p = padding[k];
-        if (p.low == 0 && p.high <= 0 && p.interior == 0) continue;
-        Value* i = b_.CreateNSWSub(at[k], number(p.low));
-        if (p.interior) {
-          inside = b_.CreateAnd(inside, b_.CreateICmpEQ(b_.CreateSRem(i, number(p.interior + 1)), number(0)));
-          // Towards zero: what lies in front is outside anyhow.
-          inside = b_.CreateAnd(inside, b_.CreateICmpSGE(i, number(0)));
-          i = b_.CreateSDiv(i, number(p.interior + 1));
-        }
-        inside = b_.CreateAnd(inside, b_.CreateICmpULT(i, number(from.dims[k])));
-        at[k] = i;
-      }
-      return choose(
-          inside, register_type(shape.type), [&] { return element(frame, o, index_of(m_.shape_id(o), at)); },
-          [&] { return scalar_operand(frame, m_.operand(inst, 1)); });
-    }
+    case Opcode::Iota:
+      return iota(inst, index);
+    case Opcode::Broadcast:
+      return broadcast(frame, inst, index);
+    case Opcode::Reshape:
+      return reshape(frame, inst, index);
+    case Opcode::Bitcast:
+      return bitcast(frame, inst, index);
+    case Opcode::Transpose:
+      return transpose(frame, inst, index);
+    case Opcode::Reverse:
+      return reverse(frame, inst, index);
+    case Opcode::Slice:
+      return slice(frame, inst, index);
+    case Opcode::DynamicSlice:
+      return dynamic_slice(frame, inst, index);
+    case Opcode::DynamicUpdateSlice:
+      return dynamic_update_slice(frame, inst, index);
+    case Opcode::Pad:
+      return pad(frame, inst, index);
     case Opcode::Concatenate:
       return concatenate(frame, inst, index);
     case Opcode::Gather:
       return gather(frame, inst, index);
     case Opcode::Reduce:
-    case Opcode::ReduceWindow: {
-      std::vector<Value*> all = op == Opcode::Reduce ? reduce(frame, inst, index) : reduce_window(frame, inst, index);
-      for (size_t k = 0; k < all.size(); ++k)
-        scopes_.back().values[{&frame, inst, index, static_cast<int>(k)}] = all[k];
-      return all[static_cast<size_t>(part)];
-    }
+    case Opcode::ReduceWindow:
+      return reduction(frame, inst, index, part);
     case Opcode::SelectAndScatter:
       return select_and_scatter(frame, inst, index);
     case Opcode::Dot:
       return dot(frame, inst, index);
     case Opcode::Convolution:
       return convolution(frame, inst, index);
-    case Opcode::GetTupleElement: {
-      if (InstId from = handed_on(m_, inst); from != inst) return element(frame, from, index);
-      InstId o = handed_on(m_, m_.operand(inst, 0));
-      int k = static_cast<int>(a.integer(Attr::index));
-      if (m_.op(o) == Opcode::Reduce || m_.op(o) == Opcode::ReduceWindow) return element(frame, o, index, k);
-      refuse(inst, fmt::format("a tuple that {} makes", op_text(m_.op(o))));
-    }
+    case Opcode::GetTupleElement:
+      return tuple_element(frame, inst, index);
     case Opcode::Fusion:
-    case Opcode::Call: {
-      Frame inner;
-      for (InstId o : m_.operands(inst)) inner.params.push_back({nullptr, nullptr, o, &frame});
-      InstId root = m_.comp(m_.called(inst)[0]).root;
-      if (m_.shape(root).is_tuple()) refuse(inst, "several results inside a kernel");
-      // The root's layout may be spelt otherwise; its dimensions are the same.
-      return element(*add_frame(std::move(inner)), root, index);
-    }
+    case Opcode::Call:
+      return called(frame, inst, index);
     case Opcode::Map: {
       std::vector<Value*> args;
       for (InstId o : m_.operands(inst)) args.push_back(element(frame, o, index));

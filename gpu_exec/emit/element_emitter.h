@@ -132,9 +132,24 @@ class ElementEmitter {
   void emit_operands(const Frame& frame, InstId inst, const ElementIndex* index);
   void check_types(InstId inst) const;
   llvm::Value* emit(const Frame& frame, InstId inst, const ElementIndex* index, int part);
+  llvm::Value* parameter(const Frame& frame, InstId inst, const ElementIndex* index, int part);
+  llvm::Value* iota(InstId inst, const ElementIndex* index);
+  llvm::Value* broadcast(const Frame& frame, InstId inst, const ElementIndex* index);
+  llvm::Value* reshape(const Frame& frame, InstId inst, const ElementIndex* index);
+  llvm::Value* bitcast(const Frame& frame, InstId inst, const ElementIndex* index);
+  llvm::Value* transpose(const Frame& frame, InstId inst, const ElementIndex* index);
+  llvm::Value* reverse(const Frame& frame, InstId inst, const ElementIndex* index);
+  llvm::Value* slice(const Frame& frame, InstId inst, const ElementIndex* index);
+  llvm::Value* dynamic_slice(const Frame& frame, InstId inst, const ElementIndex* index);
+  llvm::Value* dynamic_update_slice(const Frame& frame, InstId inst, const ElementIndex* index);
+  llvm::Value* pad(const Frame& frame, InstId inst, const ElementIndex* index);
+  llvm::Value* reduction(const Frame& frame, InstId inst, const ElementIndex* index, int part);
+  llvm::Value* tuple_element(const Frame& frame, InstId inst, const ElementIndex* index);
+  llvm::Value* called(const Frame& frame, InstId inst, const ElementIndex* index);
   llvm::Value* operand_element(const Frame& frame, InstId inst, size_t k, const ElementIndex* index);
   llvm::Value* elementwise(const Frame& frame, InstId inst, const ElementIndex* index);
   llvm::Value* unary(InstId inst, ElementType t, llvm::Value* a);
+  llvm::Value* real_unary(InstId inst, llvm::Value* a);
   llvm::Value* binary(InstId inst, ElementType t, llvm::Value* a, llvm::Value* b);
   llvm::Value* compare(InstId inst, ElementType t, llvm::Value* a, llvm::Value* b);
   llvm::Value* convert(ElementType from, ElementType to, llvm::Value* v);
@@ -161,6 +176,11 @@ class ElementEmitter {
   llvm::Value* complex_root(llvm::Value* z);
   llvm::Value* complex_tanh(llvm::Value* z);
   llvm::Value* complex_power(llvm::Value* x, llvm::Value* y);
+  llvm::Value* complex_sign(llvm::Value* z, llvm::Value* re, llvm::Value* im);
+  llvm::Value* complex_expm1(llvm::Value* z, llvm::Value* re, llvm::Value* im);
+  llvm::Value* complex_log1p(llvm::Value* z, llvm::Value* re, llvm::Value* im);
+  // `re`, `im`: of the first operand.
+  llvm::Value* complex_atan2(llvm::Value* y, llvm::Value* x, llvm::Value* re, llvm::Value* im);
   llvm::Value* power(bool sign, llvm::Value* base, llvm::Value* exponent);
   llvm::Value* divide(ElementType t, llvm::Value* a, llvm::Value* b, bool remainder);
   llvm::Value* constant(InstId inst, const ElementIndex* index);

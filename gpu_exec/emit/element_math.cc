@@ -135,42 +135,11 @@ Value* ElementEmitter::compare(InstId inst, ElementType t, Value* a, Value* b) {
   return b_.CreateCmp(p, a, b);
 }
 
-Value* ElementEmitter::unary(InstId inst, ElementType t, Value* a) {
-  Opcode op = m_.op(inst);
+// Of a real number.
+Value* ElementEmitter::real_unary(InstId inst, Value* a) {
   namespace I = llvm::Intrinsic;
-  llvm::Type* type = a->getType();
-  bool real = is_float(t);
-  auto k = [&](double c) { return llvm::ConstantFP::get(type, c); };
-  switch (op) {
-    case Opcode::Abs:
-      if (real) return intrinsic(I::fabs, a);
-      if (!is_signed_int(t)) return a;
-      return b_.CreateBinaryIntrinsic(I::abs, a, b_.getFalse());
-    case Opcode::Negate:
-      return real ? b_.CreateFNeg(a) : b_.CreateNeg(a);
-    case Opcode::Not:
-      return b_.CreateNot(a);
-    case Opcode::Popcnt:
-      return intrinsic(I::ctpop, a);
-    case Opcode::CountLeadingZeros:
-      return b_.CreateBinaryIntrinsic(I::ctlz, a, b_.getFalse());
-    case Opcode::Sign:
-      if (real) {
-        Value* one = intrinsic(I::copysign, k(1), a);
-        Value* keep = b_.CreateOr(b_.CreateFCmpUNO(a, a), b_.CreateFCmpOEQ(a, k(0)));
-        return b_.CreateSelect(keep, a, one);
-      }
-      {
-        Value *zero = llvm::ConstantInt::get(type, 0), *one = llvm::ConstantInt::get(type, 1);
-        Value* up = b_.CreateSelect(b_.CreateICmpEQ(a, zero), zero, one);
-        if (!is_signed_int(t)) return up;
-        return b_.CreateSelect(b_.CreateICmpSLT(a, zero), llvm::Constant::getAllOnesValue(type), up);
-      }
-    default:
-      break;
-  }
-  if (!real) refuse(inst, fmt::format("of {}", type_name(t)));
-  switch (op) {
+  auto k = [&](double c) { return llvm::ConstantFP::get(a->getType(), c); };
+  switch (m_.op(inst)) {
     case Opcode::Ceil:
       return intrinsic(I::ceil, a);
     case Opcode::Floor:
@@ -224,6 +193,44 @@ Value* ElementEmitter::unary(InstId inst, ElementType t, Value* a) {
     default:
       refuse(inst, "the emitter has no code for it");
   }
+}
+
+Value* ElementEmitter::unary(InstId inst, ElementType t, Value* a) {
+  Opcode op = m_.op(inst);
+  namespace I = llvm::Intrinsic;
+  llvm::Type* type = a->getType();
+  bool real = is_float(t);
+  auto k = [&](double c) { return llvm::ConstantFP::get(type, c); };
+  switch (op) {
+    case Opcode::Abs:
+      if (real) return intrinsic(I::fabs, a);
+      if (!is_signed_int(t)) return a;
+      return b_.CreateBinaryIntrinsic(I::abs, a, b_.getFalse());
+    case Opcode::Negate:
+      return real ? b_.CreateFNeg(a) : b_.CreateNeg(a);
+    case Opcode::Not:
+      return b_.CreateNot(a);
+    case Opcode::Popcnt:
+      return intrinsic(I::ctpop, a);
+    case Opcode::CountLeadingZeros:
+      return b_.CreateBinaryIntrinsic(I::ctlz, a, b_.getFalse());
+    case Opcode::Sign:
+      if (real) {
+        Value* one = intrinsic(I::copysign, k(1), a);
+        Value* keep = b_.CreateOr(b_.CreateFCmpUNO(a, a), b_.CreateFCmpOEQ(a, k(0)));
+        return b_.CreateSelect(keep, a, one);
+      }
+      {
+        Value *zero = llvm::ConstantInt::get(type, 0), *one = llvm::ConstantInt::get(type, 1);
+        Value* up = b_.CreateSelect(b_.CreateICmpEQ(a, zero), zero, one);
+        if (!is_signed_int(t)) return up;
+        return b_.CreateSelect(b_.CreateICmpSLT(a, zero), llvm::Constant::getAllOnesValue(type), up);
+      }
+    default:
+      break;
+  }
+  if (!real) refuse(inst, fmt::format("of {}", type_name(t)));
+  return real_unary(inst, a);
 }
 
 Value* ElementEmitter::binary(InstId inst, ElementType t, Value* a, Value* b) {

@@ -72,4 +72,128 @@ Value* ElementEmitter::gather(const Frame& frame, InstId inst, const ElementInde
   return element(frame, in, index_of(m_.shape_id(in), std::move(where)));
 }
 
+Value* ElementEmitter::broadcast(const Frame& frame, InstId inst, const ElementIndex* index) {
+  InstId o = m_.operand(inst, 0);
+  const Shape& from = m_.shape(o);
+  if (from.rank() == 0) return scalar_operand(frame, o);
+  const Dims& to = m_.attrs(inst).ints(Attr::dimensions);
+  std::vector<Value*> at;
+  for (size_t k = 0; k < to.size(); ++k)
+    at.push_back(from.dims[k] == 1 ? number(0) : dims(index)[static_cast<size_t>(to[k])]);
+  return element(frame, o, index_of(m_.shape_id(o), std::move(at)));
+}
+
+Value* ElementEmitter::reshape(const Frame& frame, InstId inst, const ElementIndex* index) {
+  const Shape& shape = m_.shape(inst);
+  InstId o = m_.operand(inst, 0);
+  if (index->linear && index->dims.empty()) return element(frame, o, index_of_linear(m_.shape_id(o), index->linear));
+  return element(frame, o, index_of(m_.shape_id(o), reshaped(m_.shape(o).dims, dims(index), shape.dims)));
+}
+
+Value* ElementEmitter::bitcast(const Frame& frame, InstId inst, const ElementIndex* index) {
+  const Shape& shape = m_.shape(inst);
+  InstId o = m_.operand(inst, 0);
+  const Shape& from = m_.shape(o);
+  if (from.type != shape.type) {
+    if (type_bits(from.type) != type_bits(shape.type) || is_complex(from.type) || is_complex(shape.type) ||
+        from.dims != shape.dims || m_.shape(inst).layout != from.layout)
+      refuse(inst, "it changes the type");
+    return from_bits(shape.type, bits_of(from.type, element(frame, o, index)));
+  }
+  bool plain =
+      (!from.has_layout || is_default_layout(from.layout)) && (!shape.has_layout || is_default_layout(shape.layout));
+  if (plain && index->linear && index->dims.empty())
+    return element(frame, o, index_of_linear(m_.shape_id(o), index->linear));
+  // By the order in memory: both sides with their dimensions major first.
+  Dims out_order = major_first(shape), in_order = major_first(from), out_dims, in_dims;
+  std::vector<Value*> at, in(from.dims.size());
+  for (int64_t d : out_order)
+    out_dims.push_back(shape.dims[static_cast<size_t>(d)]), at.push_back(dims(index)[static_cast<size_t>(d)]);
+  for (int64_t d : in_order) in_dims.push_back(from.dims[static_cast<size_t>(d)]);
+  std::vector<Value*> physical = reshaped(in_dims, at, out_dims);
+  for (size_t k = 0; k < in_order.size(); ++k) in[static_cast<size_t>(in_order[k])] = physical[k];
+  return element(frame, o, index_of(m_.shape_id(o), std::move(in)));
+}
+
+Value* ElementEmitter::transpose(const Frame& frame, InstId inst, const ElementIndex* index) {
+  InstId o = m_.operand(inst, 0);
+  const Dims& to = m_.attrs(inst).ints(Attr::dimensions);
+  std::vector<Value*> at(to.size());
+  for (size_t k = 0; k < to.size(); ++k) at[static_cast<size_t>(to[k])] = dims(index)[k];
+  return element(frame, o, index_of(m_.shape_id(o), std::move(at)));
+}
+
+Value* ElementEmitter::reverse(const Frame& frame, InstId inst, const ElementIndex* index) {
+  const Shape& shape = m_.shape(inst);
+  InstId o = m_.operand(inst, 0);
+  std::vector<Value*> at = dims(index);
+  for (int64_t d : m_.attrs(inst).ints(Attr::dimensions)) {
+    auto k = static_cast<size_t>(d);
+    at[k] = b_.CreateNSWSub(number(shape.dims[k] - 1), at[k]);
+  }
+  return element(frame, o, index_of(m_.shape_id(o), std::move(at)));
+}
+
+Value* ElementEmitter::slice(const Frame& frame, InstId inst, const ElementIndex* index) {
+  InstId o = m_.operand(inst, 0);
+  std::vector<Value*> at = dims(index);
+  const auto& slices = *m_.attrs(inst).get<std::vector<SliceDim>>(Attr::slice);
+  for (size_t k = 0; k < at.size(); ++k) at[k] = add(mul(at[k], number(slices[k].stride)), number(slices[k].start));
+  return element(frame, o, index_of(m_.shape_id(o), std::move(at)));
+}
+
+Value* ElementEmitter::dynamic_slice(const Frame& frame, InstId inst, const ElementIndex* index) {
+  const Shape& shape = m_.shape(inst);
+  InstId o = m_.operand(inst, 0);
+  std::vector<Value*> at = dims(index);
+  for (size_t k = 0; k < at.size(); ++k) {
+    int64_t most = m_.shape(o).dims[k] - shape.dims[k];
+    if (most > 0) at[k] = b_.CreateNSWAdd(at[k], clamped_start(frame, m_.operand(inst, k + 1), most));
+  }
+  return element(frame, o, index_of(m_.shape_id(o), std::move(at)));
+}
+
+Value* ElementEmitter::dynamic_update_slice(const Frame& frame, InstId inst, const ElementIndex* index) {
+  const Shape& shape = m_.shape(inst);
+  InstId o = m_.operand(inst, 0), update = m_.operand(inst, 1);
+  std::vector<Value*> at = dims(index), in(at.size());
+  Value* inside = b_.getTrue();
+  for (size_t k = 0; k < at.size(); ++k) {
+    int64_t size = m_.shape(update).dims[k], most = shape.dims[k] - size;
+    in[k] = at[k];
+    if (most == 0) continue;
+    Value* start = clamped_start(frame, m_.operand(inst, k + 2), most);
+    in[k] = b_.CreateNSWSub(at[k], start);
+    inside = b_.CreateAnd(inside, b_.CreateICmpULT(in[k], number(size)));
+  }
+  return choose(
+      inside, register_type(shape.type), [&] { return element(frame, update, index_of(m_.shape_id(update), in)); },
+      [&] { return element(frame, o, index); });
+}
+
+Value* ElementEmitter::pad(const Frame& frame, InstId inst, const ElementIndex* index) {
+  const Shape& shape = m_.shape(inst);
+  InstId o = m_.operand(inst, 0);
+  const Shape& from = m_.shape(o);
+  const auto& padding = *m_.attrs(inst).get<std::vector<PaddingDim>>(Attr::padding);
+  std::vector<Value*> at = dims(index);
+  Value* inside = b_.getTrue();
+  for (size_t k = 0; k < at.size(); ++k) {
+    const PaddingDim& p = padding[k];
+    if (p.low == 0 && p.high <= 0 && p.interior == 0) continue;
+    Value* i = b_.CreateNSWSub(at[k], number(p.low));
+    if (p.interior) {
+      inside = b_.CreateAnd(inside, b_.CreateICmpEQ(b_.CreateSRem(i, number(p.interior + 1)), number(0)));
+      // Towards zero: what lies in front is outside anyhow.
+      inside = b_.CreateAnd(inside, b_.CreateICmpSGE(i, number(0)));
+      i = b_.CreateSDiv(i, number(p.interior + 1));
+    }
+    inside = b_.CreateAnd(inside, b_.CreateICmpULT(i, number(from.dims[k])));
+    at[k] = i;
+  }
+  return choose(
+      inside, register_type(shape.type), [&] { return element(frame, o, index_of(m_.shape_id(o), at)); },
+      [&] { return scalar_operand(frame, m_.operand(inst, 1)); });
+}
+
 }  // namespace hlo

@@ -151,6 +151,7 @@ class GpuBuilder : public KernelBuilder {
   // last one counts or an element is more than a word, a thread has the updates of a place one after another: threads
   // differ in dimensions that no index moves.
   void scatter();
+  void take_over(const ScatterForm& s);
 
   // What lies there becomes combiner(it, v), whoever else changes it.
   void atomically(Code& c, ElementType type, llvm::Type* memory, Value* place, CompId combiner, Value* v);
@@ -159,6 +160,7 @@ class GpuBuilder : public KernelBuilder {
   // row's end never moves. It moves equal elements past each other. Where that must not be, and no pass has made the
   // order a total one (stable-sort-expander), neighbours change places, as many steps as there are elements.
   void sort();
+  void take_over(InstId sort);
 
   // 32 bits at a time; narrower and wider values in parts.
   Value* shuffle_down(Value* v, int delta);

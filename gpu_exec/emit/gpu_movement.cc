@@ -240,6 +240,23 @@ void GpuBuilder::scattered(Code& c, const ScatterForm& s, const std::vector<Valu
   });
 }
 
+// The operands' bytes first: as they are, or by a loop of their own.
+void GpuBuilder::take_over(const ScatterForm& s) {
+  for (size_t k = 0; k < s.operands.size(); ++k) {
+    int target = operand_of(s.operands[k]);
+    bool read_again = m_.op(inst_) == Opcode::Fusion && target >= 0 && m_.use_count(s.operands[k]) != 1;
+    for (size_t j = 0; j < k; ++j) read_again |= kernel_.in_place_operands[j] == target;
+    kernel_.in_place_operands.push_back(m_.shape_id(s.operands[k]) == outputs_[k].shape && !read_again ? target : -1);
+  }
+  for (size_t k = 0; k < s.operands.size(); ++k) {
+    if (kernel_.in_place_operands[k] >= 0) continue;
+    KernelOutput first = outputs_[k];
+    outputs_[k].inst = s.operands[k], outputs_[k].part = 0;
+    loop({k});
+    outputs_[k] = first;
+  }
+}
+
 void GpuBuilder::scatter() {
   InstId i = root();
   ScatterForm s = scatter_form();
@@ -250,22 +267,9 @@ void GpuBuilder::scatter() {
   bool overwrite = n == 1 && body.root == body.params[1], alone = m_.attrs(i).flag(Attr::unique_indices);
   bool atomic = n == 1 && !overwrite && in.type != ElementType::Pred && !is_complex(in.type);
   bool ordered = !alone && !atomic;
-  // The operands' bytes first: as they are, or by a loop of their own.
-  for (size_t k = 0; k < n; ++k) {
-    int target = operand_of(s.operands[k]);
-    bool read_again = m_.op(inst_) == Opcode::Fusion && target >= 0 && m_.use_count(s.operands[k]) != 1;
-    for (size_t j = 0; j < k; ++j) read_again |= kernel_.in_place_operands[j] == target;
-    kernel_.in_place_operands.push_back(m_.shape_id(s.operands[k]) == outputs_[k].shape && !read_again ? target : -1);
-  }
+  take_over(s);
   std::vector<size_t> all;
-  for (size_t k = 0; k < n; ++k) {
-    all.push_back(k);
-    if (kernel_.in_place_operands[k] >= 0) continue;
-    KernelOutput first = outputs_[k];
-    outputs_[k].inst = s.operands[k], outputs_[k].part = 0;
-    loop({k});
-    outputs_[k] = first;
-  }
+  for (size_t k = 0; k < n; ++k) all.push_back(k);
   Dims threads_of = major_first(up), in_order;
   if (ordered) {
     std::erase_if(threads_of, [&](int64_t d) { return !contains(s.apart, d); });

@@ -7,15 +7,9 @@
 
 namespace hlo {
 
-void GpuBuilder::sort() {
-  InstId i = root();
-  const AttrSet& a = m_.attrs(i);
-  const bool stable = a.flag(Attr::is_stable);
-  auto dim = static_cast<size_t>(a.ints(Attr::dimensions)[0]);
-  const Shape s = m_.shape(m_.operand(i, 0));
-  int64_t n = s.dims[dim];
-  size_t count = outputs_.size();
-  // What is sorted lies in the results: taken over, or written there first.
+// What is sorted lies in the results: taken over, or written there first.
+void GpuBuilder::take_over(InstId i) {
+  const size_t count = outputs_.size();
   for (size_t k = 0; k < count; ++k) {
     InstId operand = m_.operand(i, k);
     int from = operand_of(operand);
@@ -29,6 +23,32 @@ void GpuBuilder::sort() {
     loop({k});
     outputs_[k] = sorted;
   }
+}
+
+namespace {
+
+// Merges of 2, 4, 8 …: the first step turns the second half round, the others halve the distance.
+decltype(KernelPart::launches) sort_launches(int64_t n, int64_t half, bool stable) {
+  decltype(KernelPart::launches) launches;
+  for (int64_t step = 0; stable && n > 1 && step < n; ++step) launches.push_back({static_cast<int32_t>(step % 2), 0});
+  for (int64_t width = 2; !stable && width <= 2 * half; width *= 2) {
+    launches.push_back({static_cast<int32_t>(width / 2), static_cast<int32_t>(width - 1)});
+    for (int64_t d = width / 4; d > 0; d /= 2) launches.push_back({static_cast<int32_t>(d), static_cast<int32_t>(d)});
+  }
+  return launches;
+}
+
+}  // namespace
+
+void GpuBuilder::sort() {
+  InstId i = root();
+  const AttrSet& a = m_.attrs(i);
+  const bool stable = a.flag(Attr::is_stable);
+  auto dim = static_cast<size_t>(a.ints(Attr::dimensions)[0]);
+  const Shape s = m_.shape(m_.operand(i, 0));
+  int64_t n = s.dims[dim];
+  size_t count = outputs_.size();
+  take_over(i);
   CompId comparator = m_.called(i)[0];
   int64_t half =
       stable ? n / 2 : static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(n, 1)))) / 2;
@@ -37,14 +57,7 @@ void GpuBuilder::sort() {
   KernelPart part;
   part.schedule = "sort", part.count = rows * std::max<int64_t>(half, 1), part.threads = kThreads;
   part.blocks = std::max<int64_t>((part.count + kThreads - 1) / kThreads, 1);
-  // Merges of 2, 4, 8 …: the first step turns the second half round, the others halve the distance.
-  for (int64_t step = 0; stable && n > 1 && step < n; ++step)
-    part.launches.push_back({static_cast<int32_t>(step % 2), 0});
-  for (int64_t width = 2; !stable && width <= 2 * half; width *= 2) {
-    part.launches.push_back({static_cast<int32_t>(width / 2), static_cast<int32_t>(width - 1)});
-    for (int64_t d = width / 4; d > 0; d /= 2)
-      part.launches.push_back({static_cast<int32_t>(d), static_cast<int32_t>(d)});
-  }
+  part.launches = sort_launches(n, half, stable);
   int64_t tasks = part.count;
   if (part.launches.empty()) tasks = part.count = 0;
   std::vector<size_t> all;

@@ -278,32 +278,46 @@ class HostBuilder : public KernelBuilder {
     return true;
   }
 
-  // ROOT reduce that keeps the minor dimension: rows are added up, a tile of columns at a time.
-  bool columns(ElementEmitter& e, const ElementEmitter::Frame& f, const std::vector<size_t>& group,
-               const std::vector<const ElementEmitter::Buffer*>& results, Value* first, Value* last, KernelPart& part) {
+  // Reductions of one kind that keep the minor dimension: what else they keep, how many elements that is, and how many
+  // of the input make one.
+  struct Columns {
+    Dims kept_dims;
+    int64_t kept = 1, reduced = 1;
+  };
+  std::optional<Columns> columns_of(const std::vector<size_t>& group) const {
     InstId lead = outputs_[group[0]].inst;
-    if (m_.op(lead) != Opcode::Reduce) return false;
+    if (m_.op(lead) != Opcode::Reduce) return std::nullopt;
     const Shape& in = m_.shape(m_.operand(lead, 0));
     const Dims& over = m_.attrs(lead).ints(Attr::dimensions);
     for (size_t k : group) {
       InstId i = outputs_[k].inst;
       if (m_.op(i) != Opcode::Reduce || m_.operand_count(i) != 2 || m_.attrs(i).ints(Attr::dimensions) != over ||
           m_.shape(m_.operand(i, 0)).dims != in.dims)
-        return false;
+        return std::nullopt;
     }
     if (in.rank() == 0 || contains(over, in.rank() - 1) || in.dims.back() < kColumnTile || in.elements_count() == 0)
-      return false;
-    int64_t width = in.dims.back(), tiles = (width + kColumnTile - 1) / kColumnTile, kept = 1, reduced = 1;
-    Dims kept_dims;
+      return std::nullopt;
+    Columns form;
     for (int64_t d = 0; d + 1 < in.rank(); ++d) {
       int64_t size = in.dims[static_cast<size_t>(d)];
       if (contains(over, d))
-        reduced *= size;
+        form.reduced *= size;
       else
-        kept *= size, kept_dims.push_back(d);
+        form.kept *= size, form.kept_dims.push_back(d);
     }
-    if (reduced < 4) return false;
-    part.schedule = "columns", part.count = kept * tiles, part.work = reduced * kColumnTile;
+    if (form.reduced < 4) return std::nullopt;
+    return form;
+  }
+
+  // ROOT reduce that keeps the minor dimension: rows are added up, a tile of columns at a time.
+  bool columns(ElementEmitter& e, const ElementEmitter::Frame& f, const std::vector<size_t>& group,
+               const std::vector<const ElementEmitter::Buffer*>& results, Value* first, Value* last, KernelPart& part) {
+    const std::optional<Columns> form = columns_of(group);
+    if (!form) return false;
+    const Shape& in = m_.shape(m_.operand(outputs_[group[0]].inst, 0));
+    const Dims &over = m_.attrs(outputs_[group[0]].inst).ints(Attr::dimensions), &kept_dims = form->kept_dims;
+    const int64_t width = in.dims.back(), tiles = (width + kColumnTile - 1) / kColumnTile;
+    part.schedule = "columns", part.count = form->kept * tiles, part.work = form->reduced * kColumnTile;
     ShapeId out_id = outputs_[group[0]].shape;
     std::vector<Value*> sums;
     std::vector<llvm::Type*> types;

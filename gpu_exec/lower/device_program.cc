@@ -275,7 +275,7 @@ InstId DeviceProgram::substitute(InstId old, Opcode op, std::vector<InstId> oper
 void DeviceProgram::open_fusions() {
   std::vector<CompId> list{m_->entry()};
   std::unordered_set<CompId> seen{m_->entry()};
-  for (size_t k = 0; k < list.size(); ++k)
+  for (size_t k = 0; k < list.size(); ++k) {
     for (InstId i : m_->live_order(list[k])) {
       Opcode op = m_->op(i);
       bool opened = op == Opcode::Fusion && !by_inst_.contains(i);
@@ -284,6 +284,7 @@ void DeviceProgram::open_fusions() {
           if (seen.insert(c).second) list.push_back(c);
       if (opened) call_body(i);
     }
+  }
 }
 void DeviceProgram::call_body(InstId fusion) {
   AttrSet set;
@@ -430,6 +431,51 @@ void DeviceProgram::add(InstId i, DeviceSequence& s) {
   s.steps.push_back(std::move(step));
 }
 
+// What neither a kernel nor a library does. False for all that the evaluator runs.
+bool DeviceProgram::choose_by_opcode(DeviceStep& s) {
+  const InstId i = s.inst;
+  const Module& m = *m_;
+  constexpr size_t kStreams = 4;
+  switch (m.op(i)) {
+    case Opcode::Tuple:
+    case Opcode::GetTupleElement:
+    case Opcode::Constant:
+    case Opcode::AsyncUpdate:
+    case Opcode::AfterAll:
+      s.kind = DeviceStep::kNoThunk;
+      return true;
+    case Opcode::Call:
+      s.kind = DeviceStep::kCall, s.sequences = {build(m.called(i)[0])};
+      return true;
+    case Opcode::AsyncStart:
+      s.kind = DeviceStep::kAsyncStart, s.stream = 1 + streams_++ % kStreams, s.sequences = {build(m.called(i)[0])};
+      return true;
+    case Opcode::CopyStart:
+      if (moves_elements(m, i)) return false;
+      s.kind = DeviceStep::kAsyncStart, s.stream = 1 + streams_++ % kStreams;
+      for (ShapeId leaf : leaf_shapes(m.u(), m.shape_id(m.operand(i, 0)))) {
+        const size_t k = s.before.size();
+        s.before.push_back({s.in[k], s.out[k], device_bytes(m.u()[leaf])});
+      }
+      return true;
+    case Opcode::AsyncDone:
+    case Opcode::CopyDone:
+      s.kind = DeviceStep::kAsyncDone;
+      return true;
+    case Opcode::While:
+      s.kind = DeviceStep::kWhile, s.trips = known_trip_count(m, i).value_or(-1);
+      if (s.trips > options_.max_while_steps) s.trips = -1;
+      s.sequences = {build(m.attrs(i).comp(Attr::condition)), build(m.attrs(i).comp(Attr::body))};
+      return true;
+    case Opcode::Conditional:
+      s.kind = DeviceStep::kConditional;
+      for (CompId c : m.called(i)) s.sequences.push_back(build(c));
+      return true;
+    default:
+      return false;
+  }
+}
+
 void DeviceProgram::choose(DeviceStep& s) {
   InstId i = s.inst;
   const Module& m = *m_;
@@ -474,45 +520,7 @@ void DeviceProgram::choose(DeviceStep& s) {
     s.kind = DeviceStep::kCopy;
     return;
   }
-  constexpr size_t kStreams = 4;
-  switch (m.op(i)) {
-    case Opcode::Tuple:
-    case Opcode::GetTupleElement:
-    case Opcode::Constant:
-    case Opcode::AsyncUpdate:
-    case Opcode::AfterAll:
-      s.kind = DeviceStep::kNoThunk;
-      return;
-    case Opcode::Call:
-      s.kind = DeviceStep::kCall, s.sequences = {build(m.called(i)[0])};
-      return;
-    case Opcode::AsyncStart:
-      s.kind = DeviceStep::kAsyncStart, s.stream = 1 + streams_++ % kStreams, s.sequences = {build(m.called(i)[0])};
-      return;
-    case Opcode::CopyStart:
-      if (moves_elements(m, i)) break;
-      s.kind = DeviceStep::kAsyncStart, s.stream = 1 + streams_++ % kStreams;
-      for (ShapeId leaf : leaf_shapes(m.u(), m.shape_id(m.operand(i, 0)))) {
-        const size_t k = s.before.size();
-        s.before.push_back({s.in[k], s.out[k], device_bytes(m.u()[leaf])});
-      }
-      return;
-    case Opcode::AsyncDone:
-    case Opcode::CopyDone:
-      s.kind = DeviceStep::kAsyncDone;
-      return;
-    case Opcode::While:
-      s.kind = DeviceStep::kWhile, s.trips = known_trip_count(m, i).value_or(-1);
-      if (s.trips > options_.max_while_steps) s.trips = -1;
-      s.sequences = {build(a.comp(Attr::condition)), build(a.comp(Attr::body))};
-      return;
-    case Opcode::Conditional:
-      s.kind = DeviceStep::kConditional;
-      for (CompId c : m.called(i)) s.sequences.push_back(build(c));
-      return;
-    default:
-      break;
-  }
+  if (choose_by_opcode(s)) return;
   s.kind = DeviceStep::kHost;
   auto why = refused_.find(i);
   evaluated_.push_back(why != refused_.end()

@@ -129,6 +129,7 @@ class DeviceProgram {
   size_t build(CompId c);
   void add(InstId i, DeviceSequence& s);
   void choose(DeviceStep& step);
+  bool choose_by_opcode(DeviceStep& step);
   void keep_apart(DeviceStep& step);
   bool reads_element(InstId call, size_t element) const;
   bool reads_before_it_writes(InstId i, size_t operand) const;

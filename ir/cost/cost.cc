@@ -334,36 +334,165 @@ void CostAnalysis::count_updates(InstId update, Cost* c) const {
   }
 }
 
-Cost CostAnalysis::of(InstId i) {
-  const Universe& u = m_.u();
+namespace {
+
+double array_elements(const Universe& u, ShapeId s) {
+  const Shape& shape = u[s].is_tuple() && !u[s].elements.empty() ? u[u[s].elements[0]] : u[s];
+  return shape.is_array() ? static_cast<double>(shape.elements_count()) : 0.0;
+}
+
+}  // namespace
+
+// All of its operands read, all of its result written.
+Cost CostAnalysis::in_memory(InstId i) const {
+  Cost c;
+  c.bytes_read = operand_bytes(m_, i);
+  c.bytes_written = bytes_of(m_.u(), m_.shape_id(i));
+  return c;
+}
+
+Cost CostAnalysis::of_loop(InstId i) {
+  const AttrSet& a = m_.attrs(i);
+  double steps = static_cast<double>(std::max<int64_t>(trip_count(i), 0));
+  if (trip_count(i) < 0) steps = 1;
+  Cost one = of_computation(a.comp(Attr::body));
+  one += of_computation(a.comp(Attr::condition));
+  one *= steps;
+  return one;
+}
+
+Cost CostAnalysis::of_conditional(InstId i) {
+  Cost c;
+  // One of them runs: the dearest.
+  for (CompId b : m_.called(i))
+    if (Cost one = of_computation(b); one.flops + one.bytes() > c.flops + c.bytes()) c = one;
+  return c;
+}
+
+Cost CostAnalysis::of_convolution(InstId i) const {
   const AttrSet& a = m_.attrs(i);
   const Shape& out = m_.shape(i);
-  Opcode op = m_.op(i);
-  const OpInfo& info = op_info(op);
+  Cost c = in_memory(i);
+  const auto* labels = a.get<DimLabels>(Attr::dim_labels);
+  const auto* window = a.get<Window>(Attr::window);
+  const Shape &l = m_.shape(m_.operand(i, 0)), &r = m_.shape(m_.operand(i, 1));
+  if (!labels || !out.is_array()) return c;
+  double pairs = 1;
+  for (size_t k = 0; window && k < window->dims.size(); ++k)
+    pairs *= valid_pairs(window->dims[k], l.dims[static_cast<size_t>(labels->input_spatial[k])],
+                         out.dims[static_cast<size_t>(labels->output_spatial[k])]);
+  add_products(&c, i,
+               2 * pairs * static_cast<double>(out.dims[static_cast<size_t>(labels->output_batch)]) *
+                   static_cast<double>(out.dims[static_cast<size_t>(labels->output_feature)]) *
+                   static_cast<double>(r.dims[static_cast<size_t>(labels->kernel_input)]));
+  return c;
+}
+
+Cost CostAnalysis::of_applied(InstId i) {
+  const AttrSet& a = m_.attrs(i);
+  const Opcode op = m_.op(i);
+  Cost c = in_memory(i);
+  Cost one;
+  for (CompId called : m_.called(i)) one += of_computation(called);
+  double n = array_elements(m_.u(), m_.shape_id(i));
+  if (op == Opcode::Scatter) {
+    n = array_elements(m_.u(), m_.shape_id(m_.operand(i, m_.operand_count(i) - 1)));
+    // Targets stay where they are.
+    const double whole = c.bytes_written;
+    c.bytes_written = 0, count_updates(i, &c);
+    const double seen = scatter_reads_targets(m_, i) ? std::min(c.bytes_written, whole) : 0;
+    c.bytes_read += seen - whole, c.bytes_repeated += seen;
+  }
+  double rounds = 1;
+  if (op == Opcode::Sort && !a.ints(Attr::dimensions).empty()) {
+    const Shape& keys = m_.shape(m_.operand(i, 0));
+    for (double k = static_cast<double>(keys.dims[static_cast<size_t>(a.ints(Attr::dimensions)[0])]); k > 2; k /= 2)
+      ++rounds;
+  }
+  add_operations(&c, one, n * rounds);
+  return c;
+}
+
+Cost CostAnalysis::of_windows(InstId i) {
+  const AttrSet& a = m_.attrs(i);
+  const Opcode op = m_.op(i);
+  Cost c = in_memory(i);
+  double window = 1;
+  if (const auto* w = a.get<Window>(Attr::window))
+    for (const WindowDim& d : w->dims) window *= static_cast<double>(d.size);
+  Cost one;
+  for (CompId called : m_.called(i)) one += of_computation(called);
+  double n = array_elements(m_.u(), op == Opcode::ReduceWindow ? m_.shape_id(i) : m_.shape_id(m_.operand(i, 1)));
+  add_operations(&c, one, n * std::max(window - 1, 1.0));
+  return c;
+}
+
+Cost CostAnalysis::of_fft(InstId i) const {
+  const AttrSet& a = m_.attrs(i);
+  const Shape& out = m_.shape(i);
+  Cost c = in_memory(i);
+  // 5 n log2 n of a complex one, half of it of a real one.
+  const Shape& in = m_.shape(m_.operand(i, 0));
+  double n = 1;
+  for (int64_t d : a.ints(Attr::fft_length)) n *= static_cast<double>(d);
+  const bool real = !type_name(in.type).starts_with("c") || !type_name(out.type).starts_with("c");
+  const Shape& whole = type_name(in.type).starts_with("c") ? out : in;
+  if (n > 1)
+    add_vectors(&c, whole.type, static_cast<double>(whole.elements_count()) * (real ? 2.5 : 5.0) * std::log2(n));
+  return c;
+}
+
+Cost CostAnalysis::of_slice(InstId i) const {
+  const AttrSet& a = m_.attrs(i);
+  const Opcode op = m_.op(i);
   Cost c;
-  auto memory = [&] {
-    c.bytes_read += operand_bytes(m_, i);
-    c.bytes_written = bytes_of(u, m_.shape_id(i));
-  };
-  auto elements = [&](ShapeId s) {
-    const Shape& shape = u[s].is_tuple() && !u[s].elements.empty() ? u[u[s].elements[0]] : u[s];
-    return shape.is_array() ? static_cast<double>(shape.elements_count()) : 0.0;
-  };
-  switch (op) {
-    case Opcode::While: {
-      double steps = static_cast<double>(std::max<int64_t>(trip_count(i), 0));
-      if (trip_count(i) < 0) steps = 1;
-      Cost one = of_computation(a.comp(Attr::body));
-      one += of_computation(a.comp(Attr::condition));
-      one *= steps;
-      return one;
-    }
-    case Opcode::Conditional: {
-      // One of them runs: the dearest.
-      for (CompId b : m_.called(i))
-        if (Cost one = of_computation(b); one.flops + one.bytes() > c.flops + c.bytes()) c = one;
-      return c;
-    }
+  count_move(m_.u(), m_.shape_id(i), m_.shape_id(m_.operand(i, 0)), m_.shape_id(i), &c);
+  if (op == Opcode::Gather) {
+    double slice = 1;
+    for (int64_t d : a.ints(Attr::slice_sizes)) slice *= static_cast<double>(d);
+    const double picked = array_elements(m_.u(), m_.shape_id(i));
+    c.bytes_read = std::min(c.bytes_read, bytes_of(m_.u(), m_.shape_id(m_.operand(i, 0))));
+    c.bytes_repeated = picked > slice ? std::max(c.bytes_read - c.bytes_written * slice / picked, 0.0) : 0;
+  }
+  return c;
+}
+
+Cost CostAnalysis::of_dot(InstId i) const {
+  const AttrSet& a = m_.attrs(i);
+  Cost c = in_memory(i);
+  add_products(&c, i,
+               ragged_flops(m_.shape(m_.operand(i, 0)), m_.shape(i),
+                            m_.operand_count(i) > 2 ? &m_.shape(m_.operand(i, 2)) : nullptr,
+                            a.ints(Attr::lhs_contracting_dims), a.ints(Attr::lhs_ragged_dims)));
+  return c;
+}
+
+// Elementwise, or no more than what moves.
+Cost CostAnalysis::of_elements(InstId i) const {
+  const Opcode op = m_.op(i);
+  const OpInfo& info = op_info(op);
+  const Shape& out = m_.shape(i);
+  Cost c;
+  if (info.elementwise && out.is_array() && op != Opcode::Copy && op != Opcode::BitcastConvert) {
+    c = in_memory(i);
+    if (op == Opcode::Convert) return c;
+    add_vectors(&c, out.type, array_elements(m_.u(), m_.shape_id(i)));
+    if (info.transcendental) std::swap(c.flops, c.transcendentals);
+    return c;
+  }
+  if (info.cls == OpClass::Collective || (runs(m_, i) && info.cls != OpClass::Async)) c = in_memory(i);
+  return c;
+}
+
+Cost CostAnalysis::of(InstId i) {
+  const Universe& u = m_.u();
+  const Shape& out = m_.shape(i);
+  Cost c;
+  switch (m_.op(i)) {
+    case Opcode::While:
+      return of_loop(i);
+    case Opcode::Conditional:
+      return of_conditional(i);
     case Opcode::Call:
     case Opcode::AsyncStart:
       return m_.called(i).empty() ? c : of_computation(m_.called(i)[0]);
@@ -372,15 +501,7 @@ Cost CostAnalysis::of(InstId i) {
     case Opcode::DynamicSlice:
     case Opcode::Slice:
     case Opcode::Gather:
-      count_move(u, m_.shape_id(i), m_.shape_id(m_.operand(i, 0)), m_.shape_id(i), &c);
-      if (op == Opcode::Gather) {
-        double slice = 1;
-        for (int64_t d : a.ints(Attr::slice_sizes)) slice *= static_cast<double>(d);
-        const double picked = elements(m_.shape_id(i));
-        c.bytes_read = std::min(c.bytes_read, bytes_of(u, m_.shape_id(m_.operand(i, 0))));
-        c.bytes_repeated = picked > slice ? std::max(c.bytes_read - c.bytes_written * slice / picked, 0.0) : 0;
-      }
-      return c;
+      return of_slice(i);
     case Opcode::DynamicUpdateSlice:
       count_move(u, m_.shape_id(m_.operand(i, 1)), m_.shape_id(m_.operand(i, 1)), m_.shape_id(i), &c);
       return c;
@@ -391,104 +512,43 @@ Cost CostAnalysis::of(InstId i) {
       return c;
     }
     case Opcode::Dot:
-    case Opcode::RaggedDot: {
-      memory();
-      add_products(
-          &c, i,
-          ragged_flops(m_.shape(m_.operand(i, 0)), out, m_.operand_count(i) > 2 ? &m_.shape(m_.operand(i, 2)) : nullptr,
-                       a.ints(Attr::lhs_contracting_dims), a.ints(Attr::lhs_ragged_dims)));
-      return c;
-    }
-    case Opcode::Convolution: {
-      memory();
-      const auto* labels = a.get<DimLabels>(Attr::dim_labels);
-      const auto* window = a.get<Window>(Attr::window);
-      const Shape &l = m_.shape(m_.operand(i, 0)), &r = m_.shape(m_.operand(i, 1));
-      if (!labels || !out.is_array()) return c;
-      double pairs = 1;
-      for (size_t k = 0; window && k < window->dims.size(); ++k)
-        pairs *= valid_pairs(window->dims[k], l.dims[static_cast<size_t>(labels->input_spatial[k])],
-                             out.dims[static_cast<size_t>(labels->output_spatial[k])]);
-      add_products(&c, i,
-                   2 * pairs * static_cast<double>(out.dims[static_cast<size_t>(labels->output_batch)]) *
-                       static_cast<double>(out.dims[static_cast<size_t>(labels->output_feature)]) *
-                       static_cast<double>(r.dims[static_cast<size_t>(labels->kernel_input)]));
-      return c;
-    }
+    case Opcode::RaggedDot:
+      return of_dot(i);
+    case Opcode::Convolution:
+      return of_convolution(i);
     case Opcode::Reduce: {
-      memory();
-      double in = elements(m_.shape_id(m_.operand(i, 0))), results = elements(m_.shape_id(i));
+      c = in_memory(i);
+      double in = array_elements(u, m_.shape_id(m_.operand(i, 0))), results = array_elements(u, m_.shape_id(i));
       add_operations(&c, of_computation(m_.called(i)[0]), std::max(in - results, 0.0));
       return c;
     }
     case Opcode::ReduceWindow:
-    case Opcode::SelectAndScatter: {
-      memory();
-      double window = 1;
-      if (const auto* w = a.get<Window>(Attr::window))
-        for (const WindowDim& d : w->dims) window *= static_cast<double>(d.size);
-      Cost one;
-      for (CompId called : m_.called(i)) one += of_computation(called);
-      double n = elements(op == Opcode::ReduceWindow ? m_.shape_id(i) : m_.shape_id(m_.operand(i, 1)));
-      add_operations(&c, one, n * std::max(window - 1, 1.0));
-      return c;
-    }
+    case Opcode::SelectAndScatter:
+      return of_windows(i);
     case Opcode::Map:
     case Opcode::Scatter:
-    case Opcode::Sort: {
-      memory();
-      Cost one;
-      for (CompId called : m_.called(i)) one += of_computation(called);
-      double n = elements(m_.shape_id(i));
-      if (op == Opcode::Scatter) {
-        n = elements(m_.shape_id(m_.operand(i, m_.operand_count(i) - 1)));
-        // Targets stay where they are.
-        const double whole = c.bytes_written;
-        c.bytes_written = 0, count_updates(i, &c);
-        const double seen = scatter_reads_targets(m_, i) ? std::min(c.bytes_written, whole) : 0;
-        c.bytes_read += seen - whole, c.bytes_repeated += seen;
-      }
-      double rounds = 1;
-      if (op == Opcode::Sort && !a.ints(Attr::dimensions).empty()) {
-        const Shape& keys = m_.shape(m_.operand(i, 0));
-        for (double k = static_cast<double>(keys.dims[static_cast<size_t>(a.ints(Attr::dimensions)[0])]); k > 2; k /= 2)
-          ++rounds;
-      }
-      add_operations(&c, one, n * rounds);
-      return c;
-    }
+    case Opcode::Sort:
+      return of_applied(i);
     case Opcode::CustomCall:
       return of_call(i);
-    case Opcode::Cholesky: {
-      memory();
+    case Opcode::Cholesky:
+      c = in_memory(i);
       add_solver(&c, out.type, cholesky_flops(square_of(out)) * batch_of(out));
       return c;
-    }
     case Opcode::TriangularSolve: {
-      memory();
+      c = in_memory(i);
       const Shape& a_shape = m_.shape(m_.operand(i, 0));
       add_solver(&c, out.type, static_cast<double>(out.elements_count()) * square_of(a_shape));
       return c;
     }
-    case Opcode::Fft: {
-      memory();
-      // 5 n log2 n of a complex one, half of it of a real one.
-      const Shape& in = m_.shape(m_.operand(i, 0));
-      double n = 1;
-      for (int64_t d : a.ints(Attr::fft_length)) n *= static_cast<double>(d);
-      const bool real = !type_name(in.type).starts_with("c") || !type_name(out.type).starts_with("c");
-      const Shape& whole = type_name(in.type).starts_with("c") ? out : in;
-      if (n > 1)
-        add_vectors(&c, whole.type, static_cast<double>(whole.elements_count()) * (real ? 2.5 : 5.0) * std::log2(n));
-      return c;
-    }
+    case Opcode::Fft:
+      return of_fft(i);
     // Of a pair the first one: an all-gather-start gives its operands and its results, send and receive their buffers.
     case Opcode::AllGatherStart:
-    case Opcode::CollectivePermuteStart: {
+    case Opcode::CollectivePermuteStart:
       c.bytes_read += operand_bytes(m_, i);
       if (out.is_tuple() && out.elements.size() > 1) c.bytes_written = bytes_of(u, out.elements[1]);
       return c;
-    }
     case Opcode::Send:
       c.bytes_read = bytes_of(u, m_.shape_id(m_.operand(i, 0)));
       return c;
@@ -497,21 +557,12 @@ Cost CostAnalysis::of(InstId i) {
       return c;
     case Opcode::RngBitGenerator:
     case Opcode::Rng:
-      memory();
-      add_vectors(&c, ElementType::U32, elements(m_.shape_id(i)));
+      c = in_memory(i);
+      add_vectors(&c, ElementType::U32, array_elements(u, m_.shape_id(i)));
       return c;
     default:
-      break;
+      return of_elements(i);
   }
-  if (info.elementwise && out.is_array() && op != Opcode::Copy && op != Opcode::BitcastConvert) {
-    memory();
-    if (op == Opcode::Convert) return c;
-    add_vectors(&c, out.type, elements(m_.shape_id(i)));
-    if (info.transcendental) std::swap(c.flops, c.transcendentals);
-    return c;
-  }
-  if (info.cls == OpClass::Collective || (runs(m_, i) && info.cls != OpClass::Async)) memory();
-  return c;
 }
 
 double least_seconds(const Cost& c, const DeviceSpec& d, bool* by_memory, bool* known, double cached) {

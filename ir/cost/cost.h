@@ -54,6 +54,16 @@ class CostAnalysis {
   };
   const BodyCost& of_body(CompId body);
   Cost of_fusion(InstId fusion);
+  Cost in_memory(InstId inst) const;
+  Cost of_dot(InstId inst) const;
+  Cost of_elements(InstId inst) const;
+  Cost of_loop(InstId inst);
+  Cost of_conditional(InstId inst);
+  Cost of_convolution(InstId inst) const;
+  Cost of_applied(InstId inst);
+  Cost of_windows(InstId inst);
+  Cost of_fft(InstId inst) const;
+  Cost of_slice(InstId inst) const;
   void count_updates(InstId update, Cost* cost) const;
   void add_products(Cost* cost, InstId product, double operations) const;
   void add_library_products(Cost* cost, InstId call, std::string_view target) const;

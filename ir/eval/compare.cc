@@ -66,6 +66,73 @@ std::string off_by(const OutputComparison& o, double largest) {
   return out;
 }
 
+// Two arrays of one shape, element by element.
+struct ArrayComparison {
+  const Shape& shape;
+  const Value &a, &b;
+  OutputComparison& out;
+  ElementType type = shape.type;
+  int width = storage_bytes(type);
+  double largest = 0;  // magnitude of b
+
+  void place(int64_t i) {
+    out.worst = i;
+    out.index = Dims(shape.dims.size(), 0);
+    int64_t rest = i;
+    for (size_t d = shape.dims.size(); d-- > 0; rest /= shape.dims[d]) out.index[d] = rest % shape.dims[d];
+    append_element(out.value_a = "", type, a.bytes() + i * width);
+    append_element(out.value_b = "", type, b.bytes() + i * width);
+  }
+
+  void integers() {
+    for (int64_t i = 0; i < out.elements; ++i) {
+      int64_t x = load_int(type, a.bytes() + i * width), y = load_int(type, b.bytes() + i * width);
+      if (x == y) continue;
+      double distance = std::fabs(static_cast<double>(x) - static_cast<double>(y));
+      if (!out.different++ || distance > out.absolute) place(i), out.absolute = distance;
+    }
+    out.equal = out.different == 0;
+    if (!out.equal) out.why = fmt::format("{} of {} integers differ", out.different, out.elements);
+  }
+
+  // False where NaN or infinities disagree, which no rounding explains.
+  bool numbers() {
+    double worst = -1;
+    int64_t worst_at = -1, unlike = -1;  // the first place where NaN or infinities disagree
+    each_pair(type, out.elements, a.bytes(), b.bytes(), [&](int64_t i, auto x, auto y) {
+      bool nan_x = is_nan(x), nan_y = is_nan(y), inf_x = is_inf(x), inf_y = is_inf(y);
+      out.nan_a += nan_x, out.nan_b += nan_y, out.inf_a += inf_x, out.inf_b += inf_y;
+      if (!nan_y && !inf_y) largest = std::max(largest, std::abs(y));
+      if ((nan_x && nan_y) || x == y) return;
+      ++out.different;
+      if (nan_x || nan_y || inf_x || inf_y) {
+        if (unlike < 0) unlike = i;
+        return;
+      }
+      if (double d = std::abs(x - y); d > worst) worst = d, worst_at = i;
+    });
+    // An infinity beside the largest finite numbers is a matter of rounding only where the type says so; it counts as a
+    // difference, as it would grow.
+    if (worst_at >= 0) {
+      place(worst_at);
+      out.absolute = worst;
+      out.relative = largest > 0 ? worst / largest : INFINITY;
+      out.ulps = worst / unit_of_last_place(type, std::abs(number_at(type, b.bytes() + worst_at * width)));
+    }
+    if (unlike >= 0) {
+      place(unlike);
+      out.absolute = out.relative = out.ulps = NAN;
+      out.equal = false;
+      out.why = out.nan_a != out.nan_b ? fmt::format("NaN at {} places here, at {} there", out.nan_a, out.nan_b)
+                                       : "NaN or infinities at different places";
+      return false;
+    }
+    out.equal = worst_at < 0 || worst <= out.tolerance * largest;
+    if (!out.equal) out.why = off_by(out, largest);
+    return true;
+  }
+};
+
 }  // namespace
 
 OutputComparison compare_values(const Universe& u, std::string name, const Value& a, const Value& b, double tolerance,
@@ -79,65 +146,15 @@ OutputComparison compare_values(const Universe& u, std::string name, const Value
     out.why = fmt::format("shapes differ: {} and {}", u.shape_text_plain(a.shape), out.shape);
     return out;
   }
-  ElementType type = sb.type;
   if (!sb.is_array()) return out;
   out.elements = sb.elements_count();
-  out.tolerance = tolerance < 0 ? default_tolerance(type) : tolerance;
-  int width = storage_bytes(type);
-  auto place = [&](int64_t i) {
-    out.worst = i;
-    out.index = Dims(sb.dims.size(), 0);
-    int64_t rest = i;
-    for (size_t d = sb.dims.size(); d-- > 0; rest /= sb.dims[d]) out.index[d] = rest % sb.dims[d];
-    append_element(out.value_a = "", type, a.bytes() + i * width);
-    append_element(out.value_b = "", type, b.bytes() + i * width);
-  };
-  if (!is_float(type) && !is_complex(type)) {
-    for (int64_t i = 0; i < out.elements; ++i) {
-      int64_t x = load_int(type, a.bytes() + i * width), y = load_int(type, b.bytes() + i * width);
-      if (x == y) continue;
-      double distance = std::fabs(static_cast<double>(x) - static_cast<double>(y));
-      if (!out.different++ || distance > out.absolute) place(i), out.absolute = distance;
-    }
-    out.equal = out.different == 0;
-    if (!out.equal) out.why = fmt::format("{} of {} integers differ", out.different, out.elements);
+  out.tolerance = tolerance < 0 ? default_tolerance(sb.type) : tolerance;
+  ArrayComparison sides{sb, a, b, out};
+  if (!is_float(sb.type) && !is_complex(sb.type)) {
+    sides.integers();
     return out;
   }
-  double largest = 0, worst = -1;
-  int64_t worst_at = -1, unlike = -1;  // the first place where NaN or infinities disagree
-  each_pair(type, out.elements, a.bytes(), b.bytes(), [&](int64_t i, auto x, auto y) {
-    bool nan_x = is_nan(x), nan_y = is_nan(y), inf_x = is_inf(x), inf_y = is_inf(y);
-    out.nan_a += nan_x, out.nan_b += nan_y, out.inf_a += inf_x, out.inf_b += inf_y;
-    if (!nan_y && !inf_y) largest = std::max(largest, std::abs(y));
-    if ((nan_x && nan_y) || x == y) return;
-    ++out.different;
-    if (nan_x || nan_y || inf_x || inf_y) {
-      if (unlike < 0) unlike = i;
-      return;
-    }
-    if (double d = std::abs(x - y); d > worst) worst = d, worst_at = i;
-  });
-  // An infinity beside the largest finite numbers is a matter of rounding only where the type says so; it counts as a
-  // difference, as it would grow.
-  if (worst_at >= 0) {
-    place(worst_at);
-    out.absolute = worst;
-    out.relative = largest > 0 ? worst / largest : INFINITY;
-    out.ulps = worst / unit_of_last_place(type, std::abs(number_at(type, b.bytes() + worst_at * width)));
-  }
-  if (unlike >= 0) {
-    place(unlike);
-    out.absolute = out.relative = out.ulps = NAN;
-    out.equal = false;
-    out.why = out.nan_a != out.nan_b ? fmt::format("NaN at {} places here, at {} there", out.nan_a, out.nan_b)
-                                     : "NaN or infinities at different places";
-    return out;
-  }
-  out.equal = worst_at < 0 || worst <= out.tolerance * largest;
-  if (out.equal) return out;
-  out.why = off_by(out, largest);
-  if (!reference) return out;
-  if (u[reference->shape].dims != sb.dims) return out;
+  if (!sides.numbers() || out.equal || !reference || u[reference->shape].dims != sb.dims) return out;
   out.error_a = error_against(u, a, *reference);
   out.error_b = error_against(u, b, *reference);
   // A side that is far off while the other one is not has gone wrong, it has not merely been rounded.
@@ -146,7 +163,7 @@ OutputComparison compare_values(const Universe& u, std::string name, const Value
   if (out.equal)
     out.why.clear();
   else
-    out.why = off_by(out, largest);
+    out.why = off_by(out, sides.largest);
   return out;
 }
 

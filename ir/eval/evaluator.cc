@@ -252,89 +252,113 @@ Value Evaluator::elementwise(InstId inst, std::vector<Value>& ops) {
   return out;
 }
 
-Value Evaluator::batch_norm(InstId inst, std::vector<Value>& ops) {
-  const AttrSet& a = m_.attrs(inst);
-  double epsilon = static_cast<float>(*a.get<double>(Attr::epsilon));
-  size_t feature = static_cast<size_t>(a.integer(Attr::feature_index));
-  const Shape& s = u_[ops[0].shape];
-  ElementType t = s.type;
-  size_t width = static_cast<size_t>(storage_bytes(t));
-  int64_t n = s.elements_count(), features = s.dims[feature], inner = 1;
-  for (size_t i = feature + 1; i < s.dims.size(); ++i) inner *= s.dims[i];
-  auto f_of = [&](int64_t i) { return static_cast<size_t>(i / inner % features); };
-  auto list = [&](const Value& v) {
-    ElementType vt = u_[v.shape].type;
-    std::vector<double> out(static_cast<size_t>(u_[v.shape].elements_count()));
-    for (size_t i = 0; i < out.size(); ++i)
-      out[i] = load_double(vt, v.bytes() + i * static_cast<size_t>(storage_bytes(vt)));
-    return out;
-  };
-  auto put = [&](Value& v, const std::vector<double>& d) {
-    ElementType vt = u_[v.shape].type;
-    for (size_t i = 0; i < d.size(); ++i)
-      store_double(vt, v.data->data() + i * static_cast<size_t>(storage_bytes(vt)), d[i]);
-  };
-  std::vector<double> x = list(ops[0]);
-  double per = features ? static_cast<double>(n) / static_cast<double>(features) : 0;
-  (void)width;
-  Value out = make(m_.shape_id(inst));
-  if (m_.op(inst) == Opcode::BatchNormInference) {
-    auto scale = list(ops[1]), offset = list(ops[2]), mean = list(ops[3]), var = list(ops[4]);
-    for (int64_t i = 0; i < n; ++i) {
-      size_t f = f_of(i), k = static_cast<size_t>(i);
-      x[k] = (x[k] - mean[f]) / std::sqrt(var[f] + epsilon) * scale[f] + offset[f];
-    }
-    put(out, x);
-    return out;
-  }
-  if (m_.op(inst) == Opcode::BatchNormTraining) {
-    auto scale = list(ops[1]), offset = list(ops[2]);
-    std::vector<double> mean(static_cast<size_t>(features)), var(static_cast<size_t>(features));
-    for (int64_t i = 0; i < n; ++i) mean[f_of(i)] += x[static_cast<size_t>(i)] / per;
-    for (int64_t i = 0; i < n; ++i) {
-      double d = x[static_cast<size_t>(i)] - mean[f_of(i)];
-      var[f_of(i)] += d * d / per;
-    }
-    for (int64_t i = 0; i < n; ++i) {
-      size_t f = f_of(i), k = static_cast<size_t>(i);
-      x[k] = (x[k] - mean[f]) / std::sqrt(var[f] + epsilon) * scale[f] + offset[f];
-    }
-    put(out.elements[0], x), put(out.elements[1], mean), put(out.elements[2], var);
-    return out;
-  }
-  auto scale = list(ops[1]), mean = list(ops[2]), var = list(ops[3]), grad = list(ops[4]);
-  std::vector<double> sum_g(static_cast<size_t>(features)), sum_gx(static_cast<size_t>(features)),
-      grad_scale(static_cast<size_t>(features));
-  for (int64_t i = 0; i < n; ++i) {
-    size_t f = f_of(i), k = static_cast<size_t>(i);
-    sum_g[f] += grad[k];
-    sum_gx[f] += grad[k] * (x[k] - mean[f]);
-  }
-  for (size_t f = 0; f < grad_scale.size(); ++f) grad_scale[f] = sum_gx[f] / std::sqrt(var[f] + epsilon);
-  for (int64_t i = 0; i < n; ++i) {
-    size_t f = f_of(i), k = static_cast<size_t>(i);
-    double v = var[f] + epsilon;
-    x[k] = scale[f] / std::sqrt(v) * (grad[k] - sum_g[f] / per - (x[k] - mean[f]) * sum_gx[f] / (per * v));
-  }
-  put(out.elements[0], x), put(out.elements[1], grad_scale), put(out.elements[2], sum_g);
-  return out;
+Value Evaluator::constant(InstId inst) {
+  if (m_.literal(inst).elided) refuse(inst, "its value is elided ({...}) and unknown");
+  Value v = value_of_literal(u_, m_.literal_id(inst));
+  v.shape = m_.shape_id(inst);
+  return v;
 }
+
+Value Evaluator::iota(InstId inst) {
+  const ShapeId out_id = m_.shape_id(inst);
+  Value v = make(out_id);
+  const Shape& s = u_[out_id];
+  size_t dim = static_cast<size_t>(m_.attrs(inst).integer(Attr::iota_dimension));
+  int width = storage_bytes(s.type);
+  std::vector<char> line(static_cast<size_t>(s.dims[dim] * width));
+  for (int64_t i = 0; i < s.dims[dim]; ++i)
+    if (is_complex(s.type))
+      store_complex(s.type, line.data() + i * width, static_cast<double>(i));
+    else
+      store_int(s.type, line.data() + i * width, i);
+  Dims from(s.dims.size(), 0);
+  from[dim] = 1;
+  copy_nd(s.dims, line.data(), from, v.data->data(), row_major_strides(s.dims), width);
+  return v;
+}
+
+Value Evaluator::set_dimension_size(InstId inst, std::vector<Value>& ops) {
+  const ShapeId out_id = m_.shape_id(inst);
+  Value v = std::move(ops[0]);
+  v.shape = out_id;
+  const Dims& dims = u_[out_id].dims;
+  if (v.sizes.empty()) v.sizes = dims;
+  auto d = static_cast<size_t>(m_.attrs(inst).ints(Attr::dimensions)[0]);
+  int64_t size = load_int(u_[ops[1].shape].type, ops[1].bytes());
+  if (size < 0 || size > dims[d]) refuse(inst, fmt::format("size {} of a dimension of {}", size, dims[d]));
+  v.sizes[d] = size;
+  if (v.sizes == dims) v.sizes.clear();
+  return v;
+}
+
+Value Evaluator::run_while(InstId inst, std::vector<Value>& ops) {
+  Value state = std::move(ops[0]);
+  CompId body = m_.attrs(inst).comp(Attr::body), condition = m_.attrs(inst).comp(Attr::condition);
+  std::optional<Invariants> invariants = loop_invariants(body);
+  for (int64_t step = 0;; ++step) {
+    if (!run_computation(condition, {state}).bytes()[0]) break;
+    if (options_.stop && options_.stop()) refuse(inst, fmt::format("interrupted in step {}", step));
+    if (step >= options_.max_while_steps)
+      refuse(inst, fmt::format("it does not end within {} steps", options_.max_while_steps));
+    std::vector<Value> args;
+    args.push_back(std::move(state));
+    if (!invariants)
+      state = run_computation(body, std::move(args));
+    else
+      state = run_planned(body, std::move(args), step ? invariants->rest : plan(body), &*invariants);
+  }
+  state.shape = m_.shape_id(inst);
+  return state;
+}
+
+Value Evaluator::run_conditional(InstId inst, std::vector<Value>& ops) {
+  const Shape& selector = u_[ops[0].shape];
+  int64_t branches = static_cast<int64_t>(m_.called(inst).size());
+  int64_t which = load_int(selector.type, ops[0].bytes());
+  if (selector.type == ElementType::Pred)
+    which = which ? 0 : 1;
+  else if (which < 0 || which >= branches)
+    which = branches - 1;
+  std::vector<Value> args{ops[static_cast<size_t>(which) + 1]};
+  Value v = run_computation(m_.called(inst)[static_cast<size_t>(which)], std::move(args));
+  v.shape = m_.shape_id(inst);
+  return v;
+}
+
+Value Evaluator::start_async(InstId inst, std::vector<Value>& ops) {
+  const ShapeId out_id = m_.shape_id(inst);
+  if (m_.comp(m_.called(inst)[0]).params.size() != ops.size()) refuse(inst, "operands that are bound later");
+  Value v = make(out_id);
+  Value arguments;
+  arguments.shape = u_[out_id].elements[0];
+  arguments.elements = ops;
+  v.elements[0] = arguments;
+  v.elements[1] = run_computation(m_.called(inst)[0], std::move(ops));
+  return v;
+}
+
+namespace {
+
+// Does it respect dynamic dimensions of what it takes, or carry them along?
+bool carries_sizes(Opcode op) {
+  const OpInfo& info = op_info(op);
+  return op == Opcode::Reduce || op == Opcode::Tuple || op == Opcode::GetTupleElement ||
+         op == Opcode::SetDimensionSize || op == Opcode::GetDimensionSize || op == Opcode::Transpose ||
+         op == Opcode::OptBarrier || op == Opcode::AddDependency || (info.cls == OpClass::Call && op != Opcode::Map) ||
+         info.cls == OpClass::Fusion || info.elementwise;
+}
+
+}  // namespace
 
 Value Evaluator::run_instruction(InstId inst, std::vector<Value> ops) {
   Opcode op = m_.op(inst);
   ShapeId out_id = m_.shape_id(inst);
-  const OpInfo& info = op_info(op);
   const AttrSet& a = m_.attrs(inst);
   if (mixes_precision(m_, inst)) refuse(inst, "floats of several precisions");
-  // Dynamic dimensions: what is known to respect them, and what carries a value along.
   Dims dynamic;
   for (const Value& v : ops)
     if (!v.sizes.empty()) dynamic = v.sizes;
   if (!dynamic.empty()) {
-    bool carried = op == Opcode::Reduce || op == Opcode::Tuple || op == Opcode::GetTupleElement ||
-                   op == Opcode::SetDimensionSize || op == Opcode::GetDimensionSize || op == Opcode::Transpose ||
-                   op == Opcode::OptBarrier || op == Opcode::AddDependency ||
-                   (info.cls == OpClass::Call && op != Opcode::Map) || info.cls == OpClass::Fusion || info.elementwise;
     // What is put into an array of dynamic size goes where it would go in the whole array, as XLA has it once sizes are
     // values (xla/service/dynamic_padder.cc).
     if (op == Opcode::DynamicUpdateSlice && ops[1].sizes.empty()) {
@@ -343,33 +367,15 @@ Value Evaluator::run_instruction(InstId inst, std::vector<Value> ops) {
       v.sizes = std::move(sizes);
       return v;
     }
-    if (!carried) refuse(inst, "of dynamic dimensions");
+    if (!carries_sizes(op)) refuse(inst, "of dynamic dimensions");
   }
   switch (op) {
-    case Opcode::Constant: {
-      if (m_.literal(inst).elided) refuse(inst, "its value is elided ({...}) and unknown");
-      Value v = value_of_literal(u_, m_.literal_id(inst));
-      v.shape = out_id;
-      return v;
-    }
+    case Opcode::Constant:
+      return constant(inst);
     case Opcode::Parameter:
       refuse(inst, "a parameter has no value without an argument");
-    case Opcode::Iota: {
-      Value v = make(out_id);
-      const Shape& s = u_[out_id];
-      size_t dim = static_cast<size_t>(a.integer(Attr::iota_dimension));
-      int width = storage_bytes(s.type);
-      std::vector<char> line(static_cast<size_t>(s.dims[dim] * width));
-      for (int64_t i = 0; i < s.dims[dim]; ++i)
-        if (is_complex(s.type))
-          store_complex(s.type, line.data() + i * width, static_cast<double>(i));
-        else
-          store_int(s.type, line.data() + i * width, i);
-      Dims from(s.dims.size(), 0);
-      from[dim] = 1;
-      copy_nd(s.dims, line.data(), from, v.data->data(), row_major_strides(s.dims), width);
-      return v;
-    }
+    case Opcode::Iota:
+      return iota(inst);
     case Opcode::Tuple: {
       Value v;
       v.shape = out_id;
@@ -408,18 +414,8 @@ Value Evaluator::run_instruction(InstId inst, std::vector<Value> ops) {
       store_int(ElementType::S32, v.data->data(), ops[0].sizes.empty() ? u_[ops[0].shape].dims[d] : ops[0].sizes[d]);
       return v;
     }
-    case Opcode::SetDimensionSize: {
-      Value v = std::move(ops[0]);
-      v.shape = out_id;
-      const Dims& dims = u_[out_id].dims;
-      if (v.sizes.empty()) v.sizes = dims;
-      auto d = static_cast<size_t>(a.ints(Attr::dimensions)[0]);
-      int64_t size = load_int(u_[ops[1].shape].type, ops[1].bytes());
-      if (size < 0 || size > dims[d]) refuse(inst, fmt::format("size {} of a dimension of {}", size, dims[d]));
-      v.sizes[d] = size;
-      if (v.sizes == dims) v.sizes.clear();
-      return v;
-    }
+    case Opcode::SetDimensionSize:
+      return set_dimension_size(inst, ops);
     case Opcode::BitcastConvert: {
       const Shape &from = u_[ops[0].shape], &to = u_[out_id];
       if (type_bits(from.type) != type_bits(to.type) && (type_bits(from.type) < 8 || type_bits(to.type) < 8))
@@ -428,6 +424,55 @@ Value Evaluator::run_instruction(InstId inst, std::vector<Value> ops) {
       v.shape = out_id;
       return v;
     }
+    default:
+      return called(inst, ops, dynamic);
+  }
+}
+
+Value Evaluator::called(InstId inst, std::vector<Value>& ops, const Dims& dynamic) {
+  const ShapeId out_id = m_.shape_id(inst);
+  switch (m_.op(inst)) {
+    case Opcode::CustomCall:
+      return custom_call(inst, ops);
+    case Opcode::Map: {
+      int64_t n = u_[out_id].elements_count();
+      Value v = lifted(m_.called(inst)[0], ops, n)[0];
+      v.shape = out_id;
+      return v;
+    }
+    case Opcode::Call:
+    case Opcode::Fusion: {
+      Value v = run_computation(m_.called(inst)[0], std::move(ops));
+      v.shape = out_id;
+      return v;
+    }
+    case Opcode::While:
+      return run_while(inst, ops);
+    case Opcode::Conditional:
+      return run_conditional(inst, ops);
+    case Opcode::AsyncStart:
+      return start_async(inst, ops);
+    case Opcode::AsyncUpdate:
+      return ops[0];
+    case Opcode::AsyncDone: {
+      Value v = ops[0].elements[1];
+      v.shape = out_id;
+      return v;
+    }
+    case Opcode::Send:
+    case Opcode::SendDone:
+    case Opcode::Recv:
+    case Opcode::RecvDone:
+      return send_or_receive(inst, ops);
+    default:
+      return computed(inst, ops, dynamic);
+  }
+}
+
+Value Evaluator::computed(InstId inst, std::vector<Value>& ops, const Dims& dynamic) {
+  const AttrSet& a = m_.attrs(inst);
+  const ShapeId out_id = m_.shape_id(inst);
+  switch (m_.op(inst)) {
     case Opcode::StochasticConvert:
       return stochastic_convert(inst, ops);
     case Opcode::Dot:
@@ -473,77 +518,15 @@ Value Evaluator::run_instruction(InstId inst, std::vector<Value> ops) {
     case Opcode::BatchNormInference:
     case Opcode::BatchNormTraining:
       return batch_norm(inst, ops);
-    case Opcode::CustomCall:
-      return custom_call(inst, ops);
-    case Opcode::Map: {
-      int64_t n = u_[out_id].elements_count();
-      Value v = lifted(m_.called(inst)[0], ops, n)[0];
-      v.shape = out_id;
-      return v;
-    }
-    case Opcode::Call:
-    case Opcode::Fusion: {
-      Value v = run_computation(m_.called(inst)[0], std::move(ops));
-      v.shape = out_id;
-      return v;
-    }
-    case Opcode::While: {
-      Value state = std::move(ops[0]);
-      CompId body = a.comp(Attr::body), condition = a.comp(Attr::condition);
-      std::optional<Invariants> invariants = loop_invariants(body);
-      for (int64_t step = 0;; ++step) {
-        if (!run_computation(condition, {state}).bytes()[0]) break;
-        if (options_.stop && options_.stop()) refuse(inst, fmt::format("interrupted in step {}", step));
-        if (step >= options_.max_while_steps)
-          refuse(inst, fmt::format("it does not end within {} steps", options_.max_while_steps));
-        std::vector<Value> args;
-        args.push_back(std::move(state));
-        if (!invariants)
-          state = run_computation(body, std::move(args));
-        else
-          state = run_planned(body, std::move(args), step ? invariants->rest : plan(body), &*invariants);
-      }
-      state.shape = out_id;
-      return state;
-    }
-    case Opcode::Conditional: {
-      const Shape& selector = u_[ops[0].shape];
-      int64_t branches = static_cast<int64_t>(m_.called(inst).size());
-      int64_t which = load_int(selector.type, ops[0].bytes());
-      if (selector.type == ElementType::Pred)
-        which = which ? 0 : 1;
-      else if (which < 0 || which >= branches)
-        which = branches - 1;
-      std::vector<Value> args{ops[static_cast<size_t>(which) + 1]};
-      Value v = run_computation(m_.called(inst)[static_cast<size_t>(which)], std::move(args));
-      v.shape = out_id;
-      return v;
-    }
-    case Opcode::AsyncStart: {
-      if (m_.comp(m_.called(inst)[0]).params.size() != ops.size()) refuse(inst, "operands that are bound later");
-      Value v = make(out_id);
-      Value arguments;
-      arguments.shape = u_[out_id].elements[0];
-      arguments.elements = ops;
-      v.elements[0] = arguments;
-      v.elements[1] = run_computation(m_.called(inst)[0], std::move(ops));
-      return v;
-    }
-    case Opcode::AsyncUpdate:
-      return ops[0];
-    case Opcode::AsyncDone: {
-      Value v = ops[0].elements[1];
-      v.shape = out_id;
-      return v;
-    }
-    case Opcode::Send:
-    case Opcode::SendDone:
-    case Opcode::Recv:
-    case Opcode::RecvDone:
-      return send_or_receive(inst, ops);
     default:
-      break;
+      return plainly_computed(inst, ops, dynamic);
   }
+}
+
+Value Evaluator::plainly_computed(InstId inst, std::vector<Value>& ops, const Dims& dynamic) {
+  const Opcode op = m_.op(inst);
+  const ShapeId out_id = m_.shape_id(inst);
+  const OpInfo& info = op_info(op);
   if (info.elementwise && !u_[out_id].is_tuple()) {
     Value v = op == Opcode::Copy ? movement(inst, ops) : elementwise(inst, ops);
     if (dynamic.size() == u_[out_id].dims.size()) v.sizes = dynamic;
@@ -551,7 +534,7 @@ Value Evaluator::run_instruction(InstId inst, std::vector<Value> ops) {
   }
   if (op == Opcode::Transpose && !dynamic.empty()) {
     Value v = movement(inst, ops);
-    for (int64_t d : a.ints(Attr::dimensions)) v.sizes.push_back(dynamic[static_cast<size_t>(d)]);
+    for (int64_t d : m_.attrs(inst).ints(Attr::dimensions)) v.sizes.push_back(dynamic[static_cast<size_t>(d)]);
     return v;
   }
   if (op == Opcode::Copy && u_[out_id].is_tuple()) {

@@ -109,6 +109,28 @@ class Evaluator {
   Value packed(ShapeId shape, std::vector<Value> outputs);
   Value elementwise(InstId inst, std::vector<Value>& ops);
   Value movement(InstId inst, std::vector<Value>& ops);
+  Value dynamic_reshape(InstId inst, std::vector<Value>& ops);
+  Value broadcast(InstId inst, std::vector<Value>& ops);
+  Value transpose(InstId inst, std::vector<Value>& ops);
+  Value reverse(InstId inst, std::vector<Value>& ops);
+  Value slice(InstId inst, std::vector<Value>& ops);
+  Value dynamic_slice(InstId inst, std::vector<Value>& ops);
+  Value dynamic_update_slice(InstId inst, std::vector<Value>& ops);
+  Value concatenate(InstId inst, std::vector<Value>& ops);
+  Value pad(InstId inst, std::vector<Value>& ops);
+  Dims clamped_starts(const std::vector<Value>& ops, size_t first, const Shape& in, const Dims& sizes) const;
+  Value constant(InstId inst);
+  Value iota(InstId inst);
+  Value set_dimension_size(InstId inst, std::vector<Value>& ops);
+  Value run_while(InstId inst, std::vector<Value>& ops);
+  Value run_conditional(InstId inst, std::vector<Value>& ops);
+  Value start_async(InstId inst, std::vector<Value>& ops);
+  // What `run_instruction` has no case for: calls and what is asynchronous; then operations of many elements; then
+  // those that are elementwise, move elements or talk to other devices. `dynamic`: sizes of an operand of dynamic
+  // dimensions.
+  Value called(InstId inst, std::vector<Value>& ops, const Dims& dynamic);
+  Value computed(InstId inst, std::vector<Value>& ops, const Dims& dynamic);
+  Value plainly_computed(InstId inst, std::vector<Value>& ops, const Dims& dynamic);
   Value bitcast(const Value& in, ShapeId to);
   Value tiled_bitcast(InstId inst, const Value& in);
   // A dot of those dimensions, in the type that its sums want, rounded to `out`'s.
@@ -117,6 +139,9 @@ class Evaluator {
   Value convolution(const AttrSet& attrs, const Value& l, const Value& r, ShapeId out);
   Value reduce(InstId inst, std::vector<Value>& ops);
   Value reduced(InstId inst, std::vector<Value>& ops);
+  // From the inputs' slices, one after the other, `outer` elements each; there are `inner`.
+  Value reduce_slices(InstId inst, const std::vector<Value>& ops, const std::vector<std::vector<char>>& slices,
+                      int64_t outer, int64_t inner);
   Value reduce_window(InstId inst, std::vector<Value>& ops);
   Value select_and_scatter(InstId inst, std::vector<Value>& ops);
   bool mirrored(InstId x, InstId y, int64_t number[2], int& budget) const;
@@ -133,6 +158,8 @@ class Evaluator {
   Value topk(InstId inst, const Value& in, int64_t k, bool largest);
   Value gather(InstId inst, std::vector<Value>& ops);
   Value scatter(InstId inst, std::vector<Value>& ops);
+  struct Combining;
+  void combine(Combining& c, int64_t to, int64_t from);  // elements of the results and of the updates
   Value batch_norm(InstId inst, std::vector<Value>& ops);
   // What the forward convolution's input and kernel get of its output's gradient (cuDNN's calls).
   Value convolution_backward_input(const AttrSet& attrs, const Value& gradient, const Value& kernel, ShapeId out);
@@ -140,6 +167,10 @@ class Evaluator {
   Value custom_call(InstId inst, std::vector<Value>& ops);
   bool matrix_call(InstId inst, const std::vector<Value>& ops, Value* out);  // was it one?
   Value library_gemm(InstId inst, std::vector<Value>& ops);
+  Value library_topk(InstId inst, const Value& in);
+  Value library_cholesky(InstId inst, const Value& in);
+  Value library_triangular_solve(InstId inst, const std::vector<Value>& ops);
+  Value library_layer_norm(InstId inst, const std::vector<Value>& ops);
   Value library_convolution(InstId inst, std::string_view kind, std::vector<Value>& ops);
   Value library_norm(InstId inst, std::vector<Value>& ops);
   Value library_attention(InstId inst, std::vector<Value>& ops);
@@ -181,6 +212,10 @@ class Evaluator {
   // What each of the members brought to this instruction.
   std::vector<std::vector<Value>> rendezvous(InstId inst, const std::vector<int64_t>& members, std::vector<Value> ops);
   Value collective(InstId inst, std::vector<Value>& ops);
+  struct Exchange;
+  std::vector<Value> reduced_across(InstId inst, const Exchange& x);
+  std::vector<Value> gathered(InstId inst, const Exchange& x);
+  std::vector<Value> dealt_out(InstId inst, const Exchange& x);
   Value permuted(InstId inst, std::vector<Value>& ops);
   Value ragged_all_to_all(InstId inst, const std::vector<std::vector<Value>>& all, const std::vector<int64_t>& members);
   Value send_or_receive(InstId inst, std::vector<Value>& ops);

@@ -222,46 +222,224 @@ class Inferrer {
     return u_.array(in.type, std::move(out));
   }
 
-  ShapeId infer() {
-    const OpInfo& info = op_info(op_);
+  ShapeId select() {
+    if (!arrays()) return ShapeId();
+    if (at(0).type != ElementType::Pred)
+      return bad("the first operand of select is a pred, not a {}", u_.shape_text_plain(id(0)));
+    if (at(1).dims != at(2).dims || differ(at(1), at(2)))
+      return bad("operands of select have different shapes: {} and {}", u_.shape_text_plain(id(1)),
+                 u_.shape_text_plain(id(2)));
+    if (at(0).rank() && at(0).dims != at(1).dims)
+      return bad("the pred of select is a scalar or has the dimensions of the others");
+    return plain(id(1));
+  }
+
+  ShapeId clamp() {
+    if (!arrays()) return ShapeId();
+    for (size_t i : {size_t{0}, size_t{2}})
+      if (differ(at(i), at(1)) || (at(i).rank() && at(i).dims != at(1).dims))
+        return bad("bounds of clamp are scalars or have the shape of the value");
+    return plain(id(1));
+  }
+
+  ShapeId tuple_element() {
+    int64_t i = attrs_.integer(Attr::index);
+    if (!at(0).is_tuple() || i < 0 || i >= static_cast<int64_t>(at(0).elements.size()))
+      return bad("no element {} in {}", i, u_.shape_text_plain(id(0)));
+    return at(0).elements[static_cast<size_t>(i)];
+  }
+
+  ShapeId transpose() {
+    const Dims& perm = attrs_.ints(Attr::dimensions);
+    if (!arrays() || !distinct(perm, at(0).rank(), "dimensions")) return ShapeId();
+    if (static_cast<int>(perm.size()) != at(0).rank())
+      return bad("transpose of {} dimensions of {}", perm.size(), at(0).rank());
+    Shape s;
+    s.type = at(0).type;
+    for (int64_t d : perm) {
+      s.dims.push_back(at(0).dims[static_cast<size_t>(d)]);
+      s.dynamic.push_back(at(0).is_dynamic() && at(0).dynamic[static_cast<size_t>(d)]);
+    }
+    // XLA infers the layout that makes the transpose a bitcast (ShapeUtil::PermuteDimensions).
+    Dims inverse(perm.size());
+    for (size_t i = 0; i < perm.size(); ++i) inverse[static_cast<size_t>(perm[i])] = static_cast<int64_t>(i);
+    s.has_layout = true;
+    for (int64_t d : at(0).layout.minor_to_major) s.layout.minor_to_major.push_back(inverse[static_cast<size_t>(d)]);
+    if (at(0).layout.rest.starts_with("E(")) s.layout.rest = at(0).layout.rest;
+    return u_.shape(std::move(s));
+  }
+
+  ShapeId concatenate() {
+    if (!arrays() || !count()) return bad("concatenate needs operands");
+    const Dims& dims = attrs_.ints(Attr::dimensions);
+    if (dims.size() != 1 || dims[0] < 0 || dims[0] >= at(0).rank())
+      return bad("concatenate takes one dimension of its operands");
+    Shape s = at(0);
+    s.layout = {default_minor_to_major(s.rank()), "", 0};
+    for (size_t i = 1; i < count(); ++i) {
+      if (at(i).rank() != s.rank() || differ(at(i), s))
+        return bad("operands of concatenate have different ranks or types");
+      for (int d = 0; d < s.rank(); ++d)
+        if (d != dims[0] && at(i).dims[static_cast<size_t>(d)] != s.dims[static_cast<size_t>(d)])
+          return bad("operands of concatenate differ in dimension {}", d);
+      int64_t& sum = s.dims[static_cast<size_t>(dims[0])];
+      if (__builtin_add_overflow(sum, at(i).dims[static_cast<size_t>(dims[0])], &sum))
+        return bad("the sum of what concatenate joins does not fit into 63 bits");
+    }
+    return u_.shape(std::move(s));
+  }
+
+  ShapeId slice() {
+    const auto* slices = attrs_.get<std::vector<SliceDim>>(Attr::slice);
+    if (!arrays() || !slices) return ShapeId();
+    if (static_cast<int>(slices->size()) != at(0).rank())
+      return bad("slice of {} dimensions of {}", slices->size(), at(0).rank());
+    Dims out;
+    for (size_t i = 0; i < slices->size(); ++i) {
+      const SliceDim& s = (*slices)[i];
+      if (s.stride < 1 || s.start < 0 || s.limit < s.start || s.limit > at(0).dims[i])
+        return bad("slice [{}:{}:{}] is out of range of dimension {} of size {}", s.start, s.limit, s.stride, i,
+                   at(0).dims[i]);
+      out.push_back((s.limit - s.start) / s.stride + ((s.limit - s.start) % s.stride != 0));
+    }
+    return u_.array(at(0).type, std::move(out));
+  }
+
+  ShapeId dynamic_slice() {
+    const Dims& sizes = attrs_.ints(Attr::dynamic_slice_sizes);
+    if (!at(0).is_array() || static_cast<int>(sizes.size()) != at(0).rank())
+      return bad("dynamic-slice has {} sizes for {}", sizes.size(), u_.shape_text_plain(id(0)));
+    for (size_t i = 0; i < sizes.size(); ++i)
+      if (sizes[i] < 0 || sizes[i] > at(0).dims[i])
+        return bad("dynamic-slice size {} is out of range of dimension {}", sizes[i], i);
+    return u_.array(at(0).type, sizes);
+  }
+
+  ShapeId dynamic_update_slice() {
+    if (!at(0).is_array() || !at(1).is_array() || at(0).rank() != at(1).rank() || differ(at(0), at(1)))
+      return bad("the update of dynamic-update-slice does not fit its operand");
+    for (size_t i = 0; i < at(0).dims.size(); ++i)
+      if (at(1).dims[i] > at(0).dims[i]) return bad("the update of dynamic-update-slice is larger than its operand");
+    return plain(id(0));
+  }
+
+  ShapeId pad() {
+    const auto* pads = attrs_.get<std::vector<PaddingDim>>(Attr::padding);
+    if (!arrays() || !pads) return ShapeId();
+    if (static_cast<int>(pads->size()) != at(0).rank())
+      return bad("padding of {} dimensions of {}", pads->size(), at(0).rank());
+    if (at(1).rank() || differ(at(1), at(0))) return bad("the padding value is a scalar of the operand's type");
+    Dims out;
+    for (size_t i = 0; i < pads->size(); ++i) {
+      const PaddingDim& p = (*pads)[i];
+      int64_t n = at(0).dims[i];
+      int64_t between = 0, sides = 0;
+      if (__builtin_mul_overflow(std::max<int64_t>(n - 1, 0), p.interior, &between) ||
+          __builtin_add_overflow(p.low, p.high, &sides) || __builtin_add_overflow(n, between, &n) ||
+          __builtin_add_overflow(n, sides, &n))
+        return bad("padding makes dimension {} larger than 63 bits", i);
+      if (n < 0) return bad("padding makes dimension {} negative", i);
+      out.push_back(n);
+    }
+    return u_.array(at(0).type, std::move(out));
+  }
+
+  ShapeId reduce_window() {
+    size_t n = count() / 2;
+    if (count() % 2 || !n || !arrays()) return bad("reduce-window takes inputs and as many initial values");
+    std::vector<ShapeId> parts;
+    for (size_t i = 0; i < n; ++i) {
+      ElementType type = at(i).type;
+      if (ShapeId root = root_of(attrs_.comp(Attr::to_apply)); root.valid()) {
+        const Shape& r = u_[root];
+        type = r.is_tuple() && i < r.elements.size() ? u_[r.elements[i]].type : r.is_array() ? r.type : type;
+      }
+      parts.push_back(window_shape(at(i), type));
+    }
+    if (!error_.empty()) return ShapeId();
+    return n == 1 ? parts[0] : u_.tuple(std::move(parts));
+  }
+
+  ShapeId sort() {
+    if (!arrays() || !count()) return ShapeId();
+    std::vector<ShapeId> parts;
+    for (size_t i = 0; i < count(); ++i) {
+      if (at(i).dims != at(0).dims) return bad("operands of sort have different dimensions");
+      parts.push_back(plain(id(i)));
+    }
+    return count() == 1 ? parts[0] : u_.tuple(std::move(parts));
+  }
+
+  ShapeId top_k() {
+    if (!arrays()) return ShapeId();
+    Shape s = at(0);
+    if (!s.rank()) return bad("topk needs an array of at least one dimension");
+    s.layout = {default_minor_to_major(s.rank()), "", 0};
+    s.dims.back() = attrs_.integer(Attr::k);
+    if (s.dims.back() < 0) return bad("topk takes {} elements", s.dims.back());
+    ShapeId values = u_.shape(s);
+    return u_.tuple({values, u_.with_type(values, ElementType::S32)});
+  }
+
+  ShapeId scatter() {
+    size_t n = count() / 2;
+    if (count() % 2 == 0 || !n) return bad("scatter takes inputs, indices and as many updates");
+    std::vector<ShapeId> parts;
+    for (size_t i = 0; i < n; ++i) parts.push_back(plain(id(i)));
+    return n == 1 ? parts[0] : u_.tuple(std::move(parts));
+  }
+
+  ShapeId fft() {
+    if (!arrays()) return ShapeId();
+    std::string_view kind = u_.text(attrs_.text(Attr::fft_type));
+    const Dims& length = attrs_.ints(Attr::fft_length);
+    Shape s = at(0);
+    if (length.empty() || static_cast<int>(length.size()) > s.rank())
+      return bad("fft of {} dimensions of {}", length.size(), s.rank());
+    if (std::any_of(length.begin(), length.end(), [](int64_t n) { return n < 0; }))
+      return bad("fft of a negative length");
+    s.layout = {default_minor_to_major(s.rank()), "", 0};
+    if (kind == "RFFT") {
+      s.type = s.type == ElementType::F64 ? ElementType::C128 : ElementType::C64;
+      s.dims.back() = length.back() / 2 + 1;
+    } else if (kind == "IRFFT") {
+      s.type = component_type(s.type);
+      s.dims.back() = length.back();
+    }
+    return u_.shape(std::move(s));
+  }
+
+  ShapeId map() {
+    ShapeId root = root_of(attrs_.comp(Attr::to_apply));
+    return root.valid() && count() ? typed(plain(id(0)), u_[root].type) : ShapeId();
+  }
+
+  // The operands' shapes: the only one, or a tuple of all.
+  ShapeId all_operands() {
+    if (!count()) return ShapeId();
+    std::vector<ShapeId> parts;
+    for (size_t i = 0; i < count(); ++i) parts.push_back(id(i));
+    return count() == 1 ? parts[0] : u_.tuple(std::move(parts));
+  }
+
+  // What the operands, a computation that is called or the operation alone decide.
+  ShapeId handed_on() {
     switch (op_) {
-      case Opcode::Compare:
-        return typed(elementwise(true), ElementType::Pred);
-      case Opcode::IsFinite:
-        return typed(elementwise(true), ElementType::Pred);
-      case Opcode::Complex:
-        return typed(elementwise(true),
-                     count() && at(0).type == ElementType::F64 ? ElementType::C128 : ElementType::C64);
-      case Opcode::Abs:
-      case Opcode::Real:
-      case Opcode::Imag: {
-        if (!arrays()) return ShapeId();
-        return typed(elementwise(true), component_type(at(0).type));
-      }
-      case Opcode::Select: {
-        if (!arrays()) return ShapeId();
-        if (at(0).type != ElementType::Pred)
-          return bad("the first operand of select is a pred, not a {}", u_.shape_text_plain(id(0)));
-        if (at(1).dims != at(2).dims || differ(at(1), at(2)))
-          return bad("operands of select have different shapes: {} and {}", u_.shape_text_plain(id(1)),
-                     u_.shape_text_plain(id(2)));
-        if (at(0).rank() && at(0).dims != at(1).dims)
-          return bad("the pred of select is a scalar or has the dimensions of the others");
-        return plain(id(1));
-      }
-      case Opcode::Clamp: {
-        if (!arrays()) return ShapeId();
-        for (size_t i : {size_t{0}, size_t{2}})
-          if (differ(at(i), at(1)) || (at(i).rank() && at(i).dims != at(1).dims))
-            return bad("bounds of clamp are scalars or have the shape of the value");
-        return plain(id(1));
-      }
       case Opcode::Copy:
       case Opcode::OptBarrier:
       case Opcode::Domain:
         return count() ? id(0) : ShapeId();
       case Opcode::AddDependency:
+      case Opcode::While:
+      case Opcode::AllReduceDone:
         return id(0);
+      case Opcode::SelectAndScatter:
+      case Opcode::BatchNormInference:
+      case Opcode::Cholesky:
+      case Opcode::SetDimensionSize:
+        return plain(id(0));
+      case Opcode::TriangularSolve:
+        return plain(id(1));
       case Opcode::AfterAll:
         return u_.token();
       case Opcode::PartitionId:
@@ -269,228 +447,93 @@ class Inferrer {
         return u_.scalar(ElementType::U32);
       case Opcode::GetDimensionSize:
         return u_.scalar(ElementType::S32);
-      case Opcode::Tuple: {
-        std::vector<ShapeId> parts;
-        for (size_t i = 0; i < count(); ++i) parts.push_back(id(i));
-        return u_.tuple(std::move(parts));
-      }
-      case Opcode::GetTupleElement: {
-        int64_t i = attrs_.integer(Attr::index);
-        if (!at(0).is_tuple() || i < 0 || i >= static_cast<int64_t>(at(0).elements.size()))
-          return bad("no element {} in {}", i, u_.shape_text_plain(id(0)));
-        return at(0).elements[static_cast<size_t>(i)];
-      }
-      case Opcode::Transpose: {
-        const Dims& perm = attrs_.ints(Attr::dimensions);
-        if (!arrays() || !distinct(perm, at(0).rank(), "dimensions")) return ShapeId();
-        if (static_cast<int>(perm.size()) != at(0).rank())
-          return bad("transpose of {} dimensions of {}", perm.size(), at(0).rank());
-        Shape s;
-        s.type = at(0).type;
-        for (int64_t d : perm) {
-          s.dims.push_back(at(0).dims[static_cast<size_t>(d)]);
-          s.dynamic.push_back(at(0).is_dynamic() && at(0).dynamic[static_cast<size_t>(d)]);
-        }
-        // XLA infers the layout that makes the transpose a bitcast (ShapeUtil::PermuteDimensions).
-        Dims inverse(perm.size());
-        for (size_t i = 0; i < perm.size(); ++i) inverse[static_cast<size_t>(perm[i])] = static_cast<int64_t>(i);
-        s.has_layout = true;
-        for (int64_t d : at(0).layout.minor_to_major)
-          s.layout.minor_to_major.push_back(inverse[static_cast<size_t>(d)]);
-        if (at(0).layout.rest.starts_with("E(")) s.layout.rest = at(0).layout.rest;
-        return u_.shape(std::move(s));
-      }
-      case Opcode::Reverse:
-        if (!arrays() || !distinct(attrs_.ints(Attr::dimensions), at(0).rank(), "dimensions")) return ShapeId();
-        return plain(id(0));
-      case Opcode::Concatenate: {
-        if (!arrays() || !count()) return bad("concatenate needs operands");
-        const Dims& dims = attrs_.ints(Attr::dimensions);
-        if (dims.size() != 1 || dims[0] < 0 || dims[0] >= at(0).rank())
-          return bad("concatenate takes one dimension of its operands");
-        Shape s = at(0);
-        s.layout = {default_minor_to_major(s.rank()), "", 0};
-        for (size_t i = 1; i < count(); ++i) {
-          if (at(i).rank() != s.rank() || differ(at(i), s))
-            return bad("operands of concatenate have different ranks or types");
-          for (int d = 0; d < s.rank(); ++d)
-            if (d != dims[0] && at(i).dims[static_cast<size_t>(d)] != s.dims[static_cast<size_t>(d)])
-              return bad("operands of concatenate differ in dimension {}", d);
-          int64_t& sum = s.dims[static_cast<size_t>(dims[0])];
-          if (__builtin_add_overflow(sum, at(i).dims[static_cast<size_t>(dims[0])], &sum))
-            return bad("the sum of what concatenate joins does not fit into 63 bits");
-        }
-        return u_.shape(std::move(s));
-      }
-      case Opcode::Slice: {
-        const auto* slices = attrs_.get<std::vector<SliceDim>>(Attr::slice);
-        if (!arrays() || !slices) return ShapeId();
-        if (static_cast<int>(slices->size()) != at(0).rank())
-          return bad("slice of {} dimensions of {}", slices->size(), at(0).rank());
-        Dims out;
-        for (size_t i = 0; i < slices->size(); ++i) {
-          const SliceDim& s = (*slices)[i];
-          if (s.stride < 1 || s.start < 0 || s.limit < s.start || s.limit > at(0).dims[i])
-            return bad("slice [{}:{}:{}] is out of range of dimension {} of size {}", s.start, s.limit, s.stride, i,
-                       at(0).dims[i]);
-          out.push_back((s.limit - s.start) / s.stride + ((s.limit - s.start) % s.stride != 0));
-        }
-        return u_.array(at(0).type, std::move(out));
-      }
-      case Opcode::DynamicSlice: {
-        const Dims& sizes = attrs_.ints(Attr::dynamic_slice_sizes);
-        if (!at(0).is_array() || static_cast<int>(sizes.size()) != at(0).rank())
-          return bad("dynamic-slice has {} sizes for {}", sizes.size(), u_.shape_text_plain(id(0)));
-        for (size_t i = 0; i < sizes.size(); ++i)
-          if (sizes[i] < 0 || sizes[i] > at(0).dims[i])
-            return bad("dynamic-slice size {} is out of range of dimension {}", sizes[i], i);
-        return u_.array(at(0).type, sizes);
-      }
-      case Opcode::DynamicUpdateSlice: {
-        if (!at(0).is_array() || !at(1).is_array() || at(0).rank() != at(1).rank() || differ(at(0), at(1)))
-          return bad("the update of dynamic-update-slice does not fit its operand");
-        for (size_t i = 0; i < at(0).dims.size(); ++i)
-          if (at(1).dims[i] > at(0).dims[i])
-            return bad("the update of dynamic-update-slice is larger than its operand");
-        return plain(id(0));
-      }
-      case Opcode::Pad: {
-        const auto* pads = attrs_.get<std::vector<PaddingDim>>(Attr::padding);
-        if (!arrays() || !pads) return ShapeId();
-        if (static_cast<int>(pads->size()) != at(0).rank())
-          return bad("padding of {} dimensions of {}", pads->size(), at(0).rank());
-        if (at(1).rank() || differ(at(1), at(0))) return bad("the padding value is a scalar of the operand's type");
-        Dims out;
-        for (size_t i = 0; i < pads->size(); ++i) {
-          const PaddingDim& p = (*pads)[i];
-          int64_t n = at(0).dims[i];
-          int64_t between = 0, sides = 0;
-          if (__builtin_mul_overflow(std::max<int64_t>(n - 1, 0), p.interior, &between) ||
-              __builtin_add_overflow(p.low, p.high, &sides) || __builtin_add_overflow(n, between, &n) ||
-              __builtin_add_overflow(n, sides, &n))
-            return bad("padding makes dimension {} larger than 63 bits", i);
-          if (n < 0) return bad("padding makes dimension {} negative", i);
-          out.push_back(n);
-        }
-        return u_.array(at(0).type, std::move(out));
-      }
-      case Opcode::Broadcast: {
-        if (!arrays()) return ShapeId();
-        return at(0).rank() == 0 ? ShapeId() : ShapeId();
-      }
-      case Opcode::Dot:
-        return dot();
-      case Opcode::Convolution:
-        return convolution();
-      case Opcode::Reduce:
-        return reduce();
-      case Opcode::ReduceWindow: {
-        size_t n = count() / 2;
-        if (count() % 2 || !n || !arrays()) return bad("reduce-window takes inputs and as many initial values");
-        std::vector<ShapeId> parts;
-        for (size_t i = 0; i < n; ++i) {
-          ElementType type = at(i).type;
-          if (ShapeId root = root_of(attrs_.comp(Attr::to_apply)); root.valid()) {
-            const Shape& r = u_[root];
-            type = r.is_tuple() && i < r.elements.size() ? u_[r.elements[i]].type : r.is_array() ? r.type : type;
-          }
-          parts.push_back(window_shape(at(i), type));
-        }
-        if (!error_.empty()) return ShapeId();
-        return n == 1 ? parts[0] : u_.tuple(std::move(parts));
-      }
-      case Opcode::SelectAndScatter:
-        return plain(id(0));
-      case Opcode::Map: {
-        ShapeId root = root_of(attrs_.comp(Attr::to_apply));
-        return root.valid() && count() ? typed(plain(id(0)), u_[root].type) : ShapeId();
-      }
-      case Opcode::Sort: {
-        if (!arrays() || !count()) return ShapeId();
-        std::vector<ShapeId> parts;
-        for (size_t i = 0; i < count(); ++i) {
-          if (at(i).dims != at(0).dims) return bad("operands of sort have different dimensions");
-          parts.push_back(plain(id(i)));
-        }
-        return count() == 1 ? parts[0] : u_.tuple(std::move(parts));
-      }
-      case Opcode::TopK: {
-        if (!arrays()) return ShapeId();
-        Shape s = at(0);
-        if (!s.rank()) return bad("topk needs an array of at least one dimension");
-        s.layout = {default_minor_to_major(s.rank()), "", 0};
-        s.dims.back() = attrs_.integer(Attr::k);
-        if (s.dims.back() < 0) return bad("topk takes {} elements", s.dims.back());
-        ShapeId values = u_.shape(s);
-        return u_.tuple({values, u_.with_type(values, ElementType::S32)});
-      }
-      case Opcode::Gather:
-        return gather();
-      case Opcode::Scatter: {
-        size_t n = count() / 2;
-        if (count() % 2 == 0 || !n) return bad("scatter takes inputs, indices and as many updates");
-        std::vector<ShapeId> parts;
-        for (size_t i = 0; i < n; ++i) parts.push_back(plain(id(i)));
-        return n == 1 ? parts[0] : u_.tuple(std::move(parts));
-      }
-      case Opcode::While:
-        return id(0);
+      case Opcode::BatchNormTraining:
+      case Opcode::BatchNormGrad:
+        return u_.tuple({plain(id(0)), plain(id(1)), plain(id(1))});
+      case Opcode::AllReduce:
+      case Opcode::AllReduceStart:
+        return all_operands();
+      case Opcode::CollectiveBroadcast:
+      case Opcode::CollectivePermute:
+        return count() == 1 ? id(0) : ShapeId();
       case Opcode::Call:
         return root_of(attrs_.comp(Attr::to_apply));
       case Opcode::Conditional:
         return attrs_.called.empty() ? ShapeId() : root_of(attrs_.called[0]);
-      case Opcode::BatchNormInference:
-        return plain(id(0));
-      case Opcode::BatchNormTraining:
-        return u_.tuple({plain(id(0)), plain(id(1)), plain(id(1))});
-      case Opcode::BatchNormGrad:
-        return u_.tuple({plain(id(0)), plain(id(1)), plain(id(1))});
-      case Opcode::Cholesky:
-      case Opcode::SetDimensionSize:
-        return plain(id(0));
-      case Opcode::TriangularSolve:
-        return plain(id(1));
-      case Opcode::AllReduce:
-      case Opcode::AllReduceStart: {
-        if (!count()) return ShapeId();
-        std::vector<ShapeId> parts;
-        for (size_t i = 0; i < count(); ++i) parts.push_back(id(i));
-        return count() == 1 ? parts[0] : u_.tuple(std::move(parts));
-      }
-      case Opcode::AllReduceDone:
-        return id(0);
-      case Opcode::CollectiveBroadcast:
-      case Opcode::CollectivePermute:
-        return count() == 1 ? id(0) : ShapeId();
-      case Opcode::Fft: {
-        if (!arrays()) return ShapeId();
-        std::string_view kind = u_.text(attrs_.text(Attr::fft_type));
-        const Dims& length = attrs_.ints(Attr::fft_length);
-        Shape s = at(0);
-        if (length.empty() || static_cast<int>(length.size()) > s.rank())
-          return bad("fft of {} dimensions of {}", length.size(), s.rank());
-        if (std::any_of(length.begin(), length.end(), [](int64_t n) { return n < 0; }))
-          return bad("fft of a negative length");
-        s.layout = {default_minor_to_major(s.rank()), "", 0};
-        if (kind == "RFFT") {
-          s.type = s.type == ElementType::F64 ? ElementType::C128 : ElementType::C64;
-          s.dims.back() = length.back() / 2 + 1;
-        } else if (kind == "IRFFT") {
-          s.type = component_type(s.type);
-          s.dims.back() = length.back();
-        }
-        return u_.shape(std::move(s));
-      }
+      case Opcode::Broadcast:
+        arrays();
+        return ShapeId();
       case Opcode::Convert:
       case Opcode::BitcastConvert:
       case Opcode::ReducePrecision:
       case Opcode::StochasticConvert:
         return ShapeId();
       default:
-        break;
+        return op_info(op_).elementwise ? elementwise(true) : ShapeId();
     }
-    if (info.elementwise) return elementwise(true);
-    return ShapeId();
+  }
+
+  ShapeId infer() {
+    switch (op_) {
+      case Opcode::Compare:
+      case Opcode::IsFinite:
+        return typed(elementwise(true), ElementType::Pred);
+      case Opcode::Complex:
+        return typed(elementwise(true),
+                     count() && at(0).type == ElementType::F64 ? ElementType::C128 : ElementType::C64);
+      case Opcode::Abs:
+      case Opcode::Real:
+      case Opcode::Imag:
+        return arrays() ? typed(elementwise(true), component_type(at(0).type)) : ShapeId();
+      case Opcode::Tuple: {
+        std::vector<ShapeId> parts;
+        for (size_t i = 0; i < count(); ++i) parts.push_back(id(i));
+        return u_.tuple(std::move(parts));
+      }
+      case Opcode::Reverse:
+        return arrays() && distinct(attrs_.ints(Attr::dimensions), at(0).rank(), "dimensions") ? plain(id(0))
+                                                                                               : ShapeId();
+      case Opcode::Dot:
+        return dot();
+      case Opcode::Convolution:
+        return convolution();
+      case Opcode::Reduce:
+        return reduce();
+      case Opcode::Gather:
+        return gather();
+      case Opcode::Select:
+        return select();
+      case Opcode::Clamp:
+        return clamp();
+      case Opcode::GetTupleElement:
+        return tuple_element();
+      case Opcode::Transpose:
+        return transpose();
+      case Opcode::Concatenate:
+        return concatenate();
+      case Opcode::Slice:
+        return slice();
+      case Opcode::DynamicSlice:
+        return dynamic_slice();
+      case Opcode::DynamicUpdateSlice:
+        return dynamic_update_slice();
+      case Opcode::Pad:
+        return pad();
+      case Opcode::ReduceWindow:
+        return reduce_window();
+      case Opcode::Sort:
+        return sort();
+      case Opcode::TopK:
+        return top_k();
+      case Opcode::Scatter:
+        return scatter();
+      case Opcode::Fft:
+        return fft();
+      case Opcode::Map:
+        return map();
+      default:
+        return handed_on();
+    }
   }
 
   const Module& m_;

@@ -57,6 +57,59 @@ void Printer::dim_labels(const DimLabels& d) {
   part(d.out_rank, d.output_batch, 'b', d.output_feature, 'f', d.output_spatial);
 }
 
+void Printer::config(std::string_view text) {
+  if (is_dict_text(text) && !o_.dialect_2019 && !(o_.lossless && text.back() != '}')) {
+    out += text;
+  } else {
+    out += '"';
+    out += c_escape(text);
+    out += '"';
+  }
+}
+
+void Printer::comp_names(const std::vector<CompId>& comps) {
+  out += '{';
+  bool first = true;
+  for (CompId c : comps) {
+    if (!first) out += ", ";
+    first = false;
+    comp_name(c);
+  }
+  out += '}';
+}
+
+void Printer::padding(const std::vector<PaddingDim>& dims) {
+  bool interior = std::any_of(dims.begin(), dims.end(), [](const PaddingDim& d) { return d.interior != 0; });
+  for (size_t i = 0; i < dims.size(); ++i) {
+    if (i) out += 'x';
+    out += fmt::format("{}_{}", dims[i].low, dims[i].high);
+    if (interior) out += fmt::format("_{}", dims[i].interior);
+  }
+}
+
+void Printer::slices(const std::vector<SliceDim>& dims) {
+  bool stride = std::any_of(dims.begin(), dims.end(), [](const SliceDim& d) { return d.stride != 1; });
+  out += '{';
+  for (size_t i = 0; i < dims.size(); ++i) {
+    if (i) out += ", ";
+    out += fmt::format("[{}:{}", dims[i].start, dims[i].limit);
+    if (stride) out += fmt::format(":{}", dims[i].stride);
+    out += ']';
+  }
+  out += '}';
+}
+
+void Printer::shapes(const std::vector<ShapeId>& list) {
+  out += '{';
+  bool first = true;
+  for (ShapeId s : list) {
+    if (!first) out += ", ";
+    first = false;
+    out += u_.shape_text(s);
+  }
+  out += '}';
+}
+
 void Printer::value(Attr key, const AttrValue& v) {
   if (!o_.metadata && (key == Attr::sharding || key == Attr::domain)) {
     out += without_metadata(u_.text(std::get<StrId>(v)));
@@ -96,77 +149,31 @@ void Printer::value(Attr key, const AttrValue& v) {
       out += c_escape(u_.text(std::get<StrId>(v)));
       out += '"';
       return;
-    case AttrKind::Config: {
-      std::string_view text = u_.text(std::get<StrId>(v));
-      if (is_dict_text(text) && !o_.dialect_2019 && !(o_.lossless && text.back() != '}')) {
-        out += text;
-      } else {
-        out += '"';
-        out += c_escape(text);
-        out += '"';
-      }
-      return;
-    }
+    case AttrKind::Config:
+      return config(u_.text(std::get<StrId>(v)));
     case AttrKind::Ints:
       ints(std::get<Dims>(v));
       return;
     case AttrKind::Comp:
       comp_name(std::get<CompId>(v));
       return;
-    case AttrKind::Comps: {
-      out += '{';
-      bool first = true;
-      for (CompId c : std::get<std::vector<CompId>>(v)) {
-        if (!first) out += ", ";
-        first = false;
-        comp_name(c);
-      }
-      out += '}';
-      return;
-    }
+    case AttrKind::Comps:
+      return comp_names(std::get<std::vector<CompId>>(v));
     case AttrKind::Window:
       window(std::get<Window>(v));
       return;
     case AttrKind::DimLabels:
       dim_labels(*std::get<Boxed<DimLabels>>(v));
       return;
-    case AttrKind::Padding: {
-      const auto& dims = std::get<std::vector<PaddingDim>>(v);
-      bool interior = std::any_of(dims.begin(), dims.end(), [](const PaddingDim& d) { return d.interior != 0; });
-      for (size_t i = 0; i < dims.size(); ++i) {
-        if (i) out += 'x';
-        out += fmt::format("{}_{}", dims[i].low, dims[i].high);
-        if (interior) out += fmt::format("_{}", dims[i].interior);
-      }
-      return;
-    }
-    case AttrKind::Slices: {
-      const auto& dims = std::get<std::vector<SliceDim>>(v);
-      bool stride = std::any_of(dims.begin(), dims.end(), [](const SliceDim& d) { return d.stride != 1; });
-      out += '{';
-      for (size_t i = 0; i < dims.size(); ++i) {
-        if (i) out += ", ";
-        out += fmt::format("[{}:{}", dims[i].start, dims[i].limit);
-        if (stride) out += fmt::format(":{}", dims[i].stride);
-        out += ']';
-      }
-      out += '}';
-      return;
-    }
+    case AttrKind::Padding:
+      return padding(std::get<std::vector<PaddingDim>>(v));
+    case AttrKind::Slices:
+      return slices(std::get<std::vector<SliceDim>>(v));
     case AttrKind::Shape:
       out += u_.shape_text(std::get<ShapeId>(v));
       return;
-    case AttrKind::Shapes: {
-      out += '{';
-      bool first = true;
-      for (ShapeId s : std::get<std::vector<ShapeId>>(v)) {
-        if (!first) out += ", ";
-        first = false;
-        out += u_.shape_text(s);
-      }
-      out += '}';
-      return;
-    }
+    case AttrKind::Shapes:
+      return shapes(std::get<std::vector<ShapeId>>(v));
   }
 }
 

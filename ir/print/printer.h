@@ -108,6 +108,11 @@ class Printer {
   void window(const Window& w);
   void dim_labels(const DimLabels& d);
   void value(Attr key, const AttrValue& v);
+  void config(std::string_view text);
+  void comp_names(const std::vector<CompId>& comps);
+  void padding(const std::vector<PaddingDim>& dims);
+  void slices(const std::vector<SliceDim>& dims);
+  void shapes(const std::vector<ShapeId>& list);
 
   // A window of no dimensions is said of custom-calls only.
   void attr(Attr key, const AttrValue& v, Opcode op = Opcode::CustomCall) {

@@ -18,6 +18,20 @@ std::string launch_text(int64_t blocks, int64_t threads) {
   return fmt::format("grid: [{}, 1, 1] threads: [{}, 1, 1]", blocks, threads);
 }
 
+const char* call_kind(std::string_view target) {
+  if (target.starts_with("__cudnn$conv")) return "kConvolution";
+  if (target.starts_with("__cudnn$norm")) return "kNorm";
+  if (target.starts_with("__cudnn$")) return "kCuDnn";
+  if (target.starts_with("__cublas$lt")) return "kCublasLtMatmul";
+  if (target.starts_with("__cublas$gemm")) return "kGemm";
+  if (target.starts_with("__cublas$triangularSolve")) return "kTriangularSolve";
+  if (target == "__gpu$TopK" || target == "PadToStatic" || target == "SliceToDynamic") return "kCustomKernel";
+  // Values that are only marked.
+  if (target == "nop" || target == "Sharding" || target == "Pin" || target == "Unpin" || target == "CreateBuffer")
+    return nullptr;
+  return "kCustomCall";
+}
+
 // What the runtime does for an instruction that is no fusion and holds nothing; null where it does nothing.
 const char* kind_of(const Module& m, InstId i) {
   switch (m.op(i)) {
@@ -85,20 +99,8 @@ const char* kind_of(const Module& m, InstId i) {
       return "kRecv";
     case Opcode::RecvDone:
       return "kRecvDone";
-    case Opcode::CustomCall: {
-      const std::string_view target = m.u().text(m.attrs(i).text(Attr::custom_call_target));
-      if (target.starts_with("__cudnn$conv")) return "kConvolution";
-      if (target.starts_with("__cudnn$norm")) return "kNorm";
-      if (target.starts_with("__cudnn$")) return "kCuDnn";
-      if (target.starts_with("__cublas$lt")) return "kCublasLtMatmul";
-      if (target.starts_with("__cublas$gemm")) return "kGemm";
-      if (target.starts_with("__cublas$triangularSolve")) return "kTriangularSolve";
-      if (target == "__gpu$TopK" || target == "PadToStatic" || target == "SliceToDynamic") return "kCustomKernel";
-      // Values that are only marked.
-      if (target == "nop" || target == "Sharding" || target == "Pin" || target == "Unpin" || target == "CreateBuffer")
-        return nullptr;
-      return "kCustomCall";
-    }
+    case Opcode::CustomCall:
+      return call_kind(m.u().text(m.attrs(i).text(Attr::custom_call_target)));
     default:
       return "kKernel";
   }

@@ -327,60 +327,53 @@ std::string without_metadata(std::string_view text) {
 
 // --- groups from canonical text ---
 
-bool expand_replica_groups(std::string_view text, std::vector<DeviceDims>* groups) {
-  groups->clear();
-  if (text.starts_with("{")) {
-    for (size_t at = text.find('{', 1); at != std::string_view::npos; at = text.find('{', at + 1))
-      groups->push_back(integers_in(text.substr(at, text.find('}', at) - at)));
-    return true;
+namespace {
+
+// `[2,2]<=[4]`.
+bool expand_tile_groups(std::string_view text, std::vector<DeviceDims>* groups) {
+  size_t arrow = text.find("<="), t = text.find('T');
+  if (arrow == std::string_view::npos) return false;
+  TileAssignment tiles;
+  tiles.dims = integers_in(text.substr(0, arrow));
+  tiles.iota = true;
+  tiles.reshape = integers_in(text.substr(arrow, t == std::string_view::npos ? t : t - arrow));
+  if (t != std::string_view::npos) tiles.perm = integers_in(text.substr(t));
+  if (tiles.perm.empty())
+    for (size_t i = 0; i < tiles.reshape.size(); ++i) tiles.perm.push_back(static_cast<int64_t>(i));
+  if (tiles.dims.size() != 2 || product(tiles.reshape) > (int64_t{1} << 24)) return false;
+  DeviceDims all = tiles.list();
+  if (static_cast<int64_t>(all.size()) < tiles.size()) return false;
+  for (int64_t g = 0; g < tiles.dims[0]; ++g)
+    groups->emplace_back(all.begin() + g * tiles.dims[1], all.begin() + (g + 1) * tiles.dims[1]);
+  return true;
+}
+
+// `mesh['a'=2,'b'=4], device_ids=(…) {'b', 'a':(1)2}`: axes, devices, and the axes or parts of them that run inside a
+// group.
+class MeshGroups {
+ public:
+  // False where the text is none.
+  bool read(std::string_view text) {
+    size_t close = text.find(']'), brace = text.rfind('{');
+    if (close == std::string_view::npos || brace == std::string_view::npos) return false;
+    return read_axes(text, close) && read_devices(text, brace) && read_named(text, brace) && split();
   }
-  if (text.starts_with("[")) {
-    size_t arrow = text.find("<="), t = text.find('T');
-    if (arrow == std::string_view::npos) return false;
-    TileAssignment tiles;
-    tiles.dims = integers_in(text.substr(0, arrow));
-    tiles.iota = true;
-    tiles.reshape = integers_in(text.substr(arrow, t == std::string_view::npos ? t : t - arrow));
-    if (t != std::string_view::npos) tiles.perm = integers_in(text.substr(t));
-    if (tiles.perm.empty())
-      for (size_t i = 0; i < tiles.reshape.size(); ++i) tiles.perm.push_back(static_cast<int64_t>(i));
-    if (tiles.dims.size() != 2 || product(tiles.reshape) > (int64_t{1} << 24)) return false;
-    DeviceDims all = tiles.list();
-    if (static_cast<int64_t>(all.size()) < tiles.size()) return false;
-    for (int64_t g = 0; g < tiles.dims[0]; ++g)
-      groups->emplace_back(all.begin() + g * tiles.dims[1], all.begin() + (g + 1) * tiles.dims[1]);
-    return true;
-  }
-  if (!text.starts_with("mesh[")) return false;
-  // mesh['a'=2,'b'=4], device_ids=(…) {'b', 'a':(1)2}
-  size_t close = text.find(']'), brace = text.rfind('{');
-  if (close == std::string_view::npos || brace == std::string_view::npos) return false;
-  std::vector<std::pair<std::string_view, int64_t>> axes;
-  for (size_t at = 5; at < close;) {
-    size_t end = text.find('\'', at + 1);
-    if (text[at] != '\'' || end > close) return false;
-    DeviceDims size = integers_in(text.substr(end + 2, close - end - 2));
-    if (size.empty()) return false;
-    axes.emplace_back(text.substr(at + 1, end - at - 1), size[0]);
-    at = std::min(text.find('\'', end + 1), close);
-  }
-  DeviceDims sizes;
-  for (const auto& a : axes) sizes.push_back(a.second);
-  if (product(sizes) > (int64_t{1} << 24)) return false;
-  DeviceDims devices(static_cast<size_t>(product(sizes)));
-  std::iota(devices.begin(), devices.end(), 0);
-  if (size_t ids = text.find("device_ids=("); ids != std::string_view::npos) {
-    std::string_view list = text.substr(ids + 12, brace - ids - 12);
-    if (list.starts_with("[")) {
-      size_t t = list.find('T');
-      TileAssignment tiles{{}, true, integers_in(list.substr(0, t)), {}, {}};
-      if (t != std::string_view::npos) tiles.perm = integers_in(list.substr(t));
-      devices = tiles.list();
-    } else {
-      devices = integers_in(list);
+
+  bool expand(std::vector<DeviceDims>* groups) const {
+    std::vector<Part> outer, inner;
+    for (const Part& p : parts_) (p.order < 0 ? outer : inner).push_back(p);
+    std::stable_sort(inner.begin(), inner.end(), [](const Part& x, const Part& y) { return x.order < y.order; });
+    for (int64_t base : offsets(outer)) {
+      groups->emplace_back();
+      for (int64_t o : offsets(inner)) {
+        if (static_cast<size_t>(base + o) >= devices_.size()) return false;
+        groups->back().push_back(devices_[static_cast<size_t>(base + o)]);
+      }
     }
+    return true;
   }
-  // Every axis split into the parts that are named: the named ones run inside a group, in the order of naming.
+
+ private:
   struct Part {
     int64_t size, stride;
     int64_t order;  // among the named, or -1
@@ -389,46 +382,83 @@ bool expand_replica_groups(std::string_view text, std::vector<DeviceDims>* group
     size_t axis;
     int64_t pre, size;
   };
-  std::vector<Ref> refs;
-  for (size_t at = text.find('\'', brace); at != std::string_view::npos; at = text.find('\'', at)) {
-    size_t end = text.find('\'', at + 1);
-    std::string_view name = text.substr(at + 1, end - at - 1);
-    auto axis = std::find_if(axes.begin(), axes.end(), [&](const auto& a) { return a.first == name; });
-    if (axis == axes.end()) return false;
-    Ref ref{static_cast<size_t>(axis - axes.begin()), 1, axis->second};
-    at = end + 1;
-    if (text.substr(at).starts_with(":(")) {
-      DeviceDims n = integers_in(text.substr(at, text.find_first_of(",}", at) - at));
-      if (n.size() != 2) return false;
-      ref.pre = n[0], ref.size = n[1];
+
+  bool read_axes(std::string_view text, size_t close) {
+    for (size_t at = 5; at < close;) {
+      size_t end = text.find('\'', at + 1);
+      if (text[at] != '\'' || end > close) return false;
+      DeviceDims size = integers_in(text.substr(end + 2, close - end - 2));
+      if (size.empty()) return false;
+      axes_.emplace_back(text.substr(at + 1, end - at - 1), size[0]);
+      at = std::min(text.find('\'', end + 1), close);
     }
-    refs.push_back(ref);
+    return true;
   }
-  std::vector<Part> parts;
-  int64_t stride = static_cast<int64_t>(devices.size());
-  for (size_t a = 0; a < axes.size(); ++a) {
-    int64_t done = 1;
-    std::vector<size_t> mine;
-    for (size_t r = 0; r < refs.size(); ++r)
-      if (refs[r].axis == a) mine.push_back(r);
-    std::sort(mine.begin(), mine.end(), [&](size_t x, size_t y) { return refs[x].pre < refs[y].pre; });
-    auto part = [&](int64_t size, int64_t order) {
-      if (size <= 0 || stride % size != 0) return false;
-      stride /= size;
-      parts.push_back({size, stride, order});
-      done *= size;
-      return true;
-    };
-    for (size_t r : mine) {
-      if (refs[r].pre % done != 0 || !part(refs[r].pre / done, -1)) return false;
-      if (!part(refs[r].size, static_cast<int64_t>(r))) return false;
+
+  bool read_devices(std::string_view text, size_t brace) {
+    DeviceDims sizes;
+    for (const auto& a : axes_) sizes.push_back(a.second);
+    if (product(sizes) > (int64_t{1} << 24)) return false;
+    devices_.resize(static_cast<size_t>(product(sizes)));
+    std::iota(devices_.begin(), devices_.end(), 0);
+    if (size_t ids = text.find("device_ids=("); ids != std::string_view::npos) {
+      std::string_view list = text.substr(ids + 12, brace - ids - 12);
+      if (list.starts_with("[")) {
+        size_t t = list.find('T');
+        TileAssignment tiles{{}, true, integers_in(list.substr(0, t)), {}, {}};
+        if (t != std::string_view::npos) tiles.perm = integers_in(list.substr(t));
+        devices_ = tiles.list();
+      } else {
+        devices_ = integers_in(list);
+      }
     }
-    if (axes[a].second % done != 0 || !part(axes[a].second / done, -1)) return false;
+    return true;
   }
-  std::vector<Part> outer, inner;
-  for (const Part& p : parts) (p.order < 0 ? outer : inner).push_back(p);
-  std::stable_sort(inner.begin(), inner.end(), [](const Part& x, const Part& y) { return x.order < y.order; });
-  auto offsets = [](const std::vector<Part>& list) {
+
+  bool read_named(std::string_view text, size_t brace) {
+    for (size_t at = text.find('\'', brace); at != std::string_view::npos; at = text.find('\'', at)) {
+      size_t end = text.find('\'', at + 1);
+      std::string_view name = text.substr(at + 1, end - at - 1);
+      auto axis = std::find_if(axes_.begin(), axes_.end(), [&](const auto& a) { return a.first == name; });
+      if (axis == axes_.end()) return false;
+      Ref ref{static_cast<size_t>(axis - axes_.begin()), 1, axis->second};
+      at = end + 1;
+      if (text.substr(at).starts_with(":(")) {
+        DeviceDims n = integers_in(text.substr(at, text.find_first_of(",}", at) - at));
+        if (n.size() != 2) return false;
+        ref.pre = n[0], ref.size = n[1];
+      }
+      refs_.push_back(ref);
+    }
+    return true;
+  }
+
+  // Every axis split into the parts that are named: the named ones run inside a group, in the order of naming.
+  bool split() {
+    int64_t stride = static_cast<int64_t>(devices_.size());
+    for (size_t a = 0; a < axes_.size(); ++a) {
+      int64_t done = 1;
+      std::vector<size_t> mine;
+      for (size_t r = 0; r < refs_.size(); ++r)
+        if (refs_[r].axis == a) mine.push_back(r);
+      std::sort(mine.begin(), mine.end(), [&](size_t x, size_t y) { return refs_[x].pre < refs_[y].pre; });
+      auto part = [&](int64_t size, int64_t order) {
+        if (size <= 0 || stride % size != 0) return false;
+        stride /= size;
+        parts_.push_back({size, stride, order});
+        done *= size;
+        return true;
+      };
+      for (size_t r : mine) {
+        if (refs_[r].pre % done != 0 || !part(refs_[r].pre / done, -1)) return false;
+        if (!part(refs_[r].size, static_cast<int64_t>(r))) return false;
+      }
+      if (axes_[a].second % done != 0 || !part(axes_[a].second / done, -1)) return false;
+    }
+    return true;
+  }
+
+  static DeviceDims offsets(const std::vector<Part>& list) {
     DeviceDims out{0};
     for (const Part& p : list) {
       DeviceDims next;
@@ -437,15 +467,26 @@ bool expand_replica_groups(std::string_view text, std::vector<DeviceDims>* group
       out = std::move(next);
     }
     return out;
-  };
-  for (int64_t base : offsets(outer)) {
-    groups->emplace_back();
-    for (int64_t o : offsets(inner)) {
-      if (static_cast<size_t>(base + o) >= devices.size()) return false;
-      groups->back().push_back(devices[static_cast<size_t>(base + o)]);
-    }
   }
-  return true;
+
+  std::vector<std::pair<std::string_view, int64_t>> axes_;
+  DeviceDims devices_;
+  std::vector<Ref> refs_;
+  std::vector<Part> parts_;
+};
+
+}  // namespace
+
+bool expand_replica_groups(std::string_view text, std::vector<DeviceDims>* groups) {
+  groups->clear();
+  if (text.starts_with("{")) {
+    for (size_t at = text.find('{', 1); at != std::string_view::npos; at = text.find('{', at + 1))
+      groups->push_back(integers_in(text.substr(at, text.find('}', at) - at)));
+    return true;
+  }
+  if (text.starts_with("[")) return expand_tile_groups(text, groups);
+  MeshGroups mesh;
+  return text.starts_with("mesh[") && mesh.read(text) && mesh.expand(groups);
 }
 
 std::vector<std::pair<int64_t, int64_t>> expand_pairs(std::string_view text) {

@@ -155,6 +155,46 @@ class Verifier {
       if (m_.alive(i) && errors_.size() < limit_) instruction(i);
   }
 
+  void bitcast(InstId i) {
+    const Shape &x = m_.shape(m_.operand(i, 0)), &y = m_.shape(i);
+    // Numbers of less than a byte are packed where the layout says so; XLA's own stages say it on one side only.
+    bool packed = type_bits(x.type) < 8 && x.type == y.type && x.elements_count() == y.elements_count();
+    // Tiles are filled up, so that s32[8] and s32[1] are of one size there. How much memory is taken is known where
+    // both sides tell.
+    bool tiles_of_x = x.layout.rest.starts_with("T("), tiles_of_y = y.layout.rest.starts_with("T(");
+    bool tiled = tiles_of_x || tiles_of_y;
+    if (tiled && x.is_array() && y.is_array()) {
+      const std::optional<TiledOrder> from = TiledOrder::of(x), to = TiledOrder::of(y);
+      const bool known = from && to && tiles_of_x && tiles_of_y && x.type == y.type;
+      if (known && from->places() != to->places())
+        error("bitcast", i, "changes the number of elements that tiles take, {} of {} and {} of {}", from->places(),
+              text(m_.shape_id(m_.operand(i, 0))), to->places(), text(m_.shape_id(i)));
+    }
+    if (x.is_array() && y.is_array() && !packed && !tiled && !free_ &&
+        u_.byte_size(m_.shape_id(m_.operand(i, 0))) != u_.byte_size(m_.shape_id(i)))
+      error("bitcast", i, "changes the number of bytes");
+  }
+
+  // False where something is wrong with it.
+  bool broadcast(InstId i) {
+    const Dims& dims = m_.attrs(i).ints(Attr::dimensions);
+    const Shape &in = m_.shape(m_.operand(i, 0)), &out = m_.shape(i);
+    if (static_cast<int>(dims.size()) != in.rank())
+      return error("shapes", i, "names {} dimensions for an operand of {}", dims.size(), in.rank()), false;
+    if (in.type != out.type && !(mixed_ && is_float(in.type) && is_float(out.type)))
+      return error("shapes", i, "changes the element type"), false;
+    for (size_t k = 0; k < dims.size(); ++k)
+      if (std::count(dims.begin(), dims.end(), dims[k]) > 1)
+        return error("attributes", i, "names dimension {} twice", dims[k]), false;
+    for (size_t k = 0; k < dims.size(); ++k)
+      if (dims[k] < 0 || dims[k] >= out.rank() ||
+          (out.dims[static_cast<size_t>(dims[k])] != in.dims[k] && in.dims[k] != kUnbounded))
+        return error("shapes", i, "maps dimension {} of {} to dimension {} of {}", k,
+                     text(m_.shape_id(m_.operand(i, 0))), dims[k], text(m_.shape_id(i))),
+               false;
+    return true;
+  }
+
   void instruction(InstId i) {
     Opcode op = m_.op(i);
     const OpInfo& info = op_info(op);
@@ -177,23 +217,7 @@ class Verifier {
     if (layouts_ && settled_ && op == Opcode::Scan && !a.flag(Attr::is_associative))
       return error("layouts", i, "is a scan that is not associative, which is a loop where layouts are assigned");
     if (op == Opcode::Bitcast) {
-      const Shape &x = m_.shape(m_.operand(i, 0)), &y = m_.shape(i);
-      // Numbers of less than a byte are packed where the layout says so; XLA's own stages say it on one side only.
-      bool packed = type_bits(x.type) < 8 && x.type == y.type && x.elements_count() == y.elements_count();
-      // Tiles are filled up, so that s32[8] and s32[1] are of one size there. How much memory is taken is known where
-      // both sides tell.
-      bool tiles_of_x = x.layout.rest.starts_with("T("), tiles_of_y = y.layout.rest.starts_with("T(");
-      bool tiled = tiles_of_x || tiles_of_y;
-      if (tiled && x.is_array() && y.is_array()) {
-        const std::optional<TiledOrder> from = TiledOrder::of(x), to = TiledOrder::of(y);
-        const bool known = from && to && tiles_of_x && tiles_of_y && x.type == y.type;
-        if (known && from->places() != to->places())
-          error("bitcast", i, "changes the number of elements that tiles take, {} of {} and {} of {}", from->places(),
-                text(m_.shape_id(m_.operand(i, 0))), to->places(), text(m_.shape_id(i)));
-      }
-      if (x.is_array() && y.is_array() && !packed && !tiled && !free_ &&
-          u_.byte_size(m_.shape_id(m_.operand(i, 0))) != u_.byte_size(m_.shape_id(i)))
-        error("bitcast", i, "changes the number of bytes");
+      bitcast(i);
       return of_operation(i);
     }
     if (op == Opcode::Reshape && m_.shape(i).is_array() && !m_.shape(i).is_dynamic() &&
@@ -201,20 +225,7 @@ class Verifier {
       return error("shapes", i, "reshapes {} to {}: the number of elements differs",
                    text(m_.shape_id(m_.operand(i, 0))), text(m_.shape_id(i)));
     if (op == Opcode::Broadcast) {
-      const Dims& dims = a.ints(Attr::dimensions);
-      const Shape &in = m_.shape(m_.operand(i, 0)), &out = m_.shape(i);
-      if (static_cast<int>(dims.size()) != in.rank())
-        return error("shapes", i, "names {} dimensions for an operand of {}", dims.size(), in.rank());
-      if (in.type != out.type && !(mixed_ && is_float(in.type) && is_float(out.type)))
-        return error("shapes", i, "changes the element type");
-      for (size_t k = 0; k < dims.size(); ++k)
-        if (std::count(dims.begin(), dims.end(), dims[k]) > 1)
-          return error("attributes", i, "names dimension {} twice", dims[k]);
-      for (size_t k = 0; k < dims.size(); ++k)
-        if (dims[k] < 0 || dims[k] >= out.rank() ||
-            (out.dims[static_cast<size_t>(dims[k])] != in.dims[k] && in.dims[k] != kUnbounded))
-          return error("shapes", i, "maps dimension {} of {} to dimension {} of {}", k,
-                       text(m_.shape_id(m_.operand(i, 0))), dims[k], text(m_.shape_id(i)));
+      if (!broadcast(i)) return;
       return of_operation(i);
     }
     if (op == Opcode::Convert && (!m_.shape(i).is_array() || m_.shape(i).dims != m_.shape(m_.operand(i, 0)).dims))

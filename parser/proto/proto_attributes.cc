@@ -12,11 +12,73 @@
 
 namespace hlo {
 
+void ProtoText::unread(const xla::HloInstructionProto& i, Attr key) {
+  fail(FailureKind::kUnsupported, "attribute '{}' of instruction '{}' is not read from protos", attr_text(key),
+       i.name());
+}
+
 void ProtoText::attribute(const xla::HloInstructionProto& i, Opcode op, Attr key) {
+  switch (attr_kind(key)) {
+    case AttrKind::Bool:
+      return flag_attribute(i, op, key);
+    case AttrKind::Int:
+      return integer_attribute(i, op, key);
+    case AttrKind::Ints:
+      return dimensions_attribute(i, op, key);
+    case AttrKind::Enum:
+      return word_attribute(i, op, key);
+    case AttrKind::Str:
+      return string_attribute(i, key);
+    case AttrKind::Raw:
+      return bracketed_attribute(i, key);
+    case AttrKind::Comp:
+    case AttrKind::Comps:
+      return called_attribute(i, key);
+    default:
+      return structured_attribute(i, op, key);
+  }
+}
+
+void ProtoText::flag_attribute(const xla::HloInstructionProto& i, Opcode op, Attr key) {
   switch (key) {
-    case Attr::dimensions:
-      if (op == Opcode::AllToAll && !i.dimensions_size()) return;
-      return ints(key, i.dimensions());
+    case Attr::constrain_layout:
+      return flag(key, i.constrain_layout());
+    case Attr::use_global_device_ids:
+      return flag(key, i.use_global_device_ids());
+    case Attr::has_dynamic_root:
+      return flag(key, i.has_dynamic_root());
+    case Attr::custom_call_has_side_effect:
+      return flag(key, i.custom_call_has_side_effect());
+    case Attr::largest:
+      return put(key, i.largest() ? "true" : "false");
+    case Attr::is_stable:
+      return flag(key, i.is_stable());
+    case Attr::is_reverse:
+      return flag(key, i.is_reverse());
+    case Attr::is_associative:
+      if (i.is_associative()) put(key, i.is_associative() == xla::TRI_STATE_TRUE ? "true" : "false");
+      return;
+    case Attr::is_composite:
+      return flag(key, i.is_composite());
+    case Attr::indices_are_sorted:
+      return flag(key, i.indices_are_sorted());
+    case Attr::unique_indices:
+      return flag(key, i.unique_indices());
+    case Attr::is_host_transfer:
+      return flag(key, i.is_host_transfer());
+    case Attr::left_side:
+      return flag(key, i.triangular_solve_options().left_side());
+    case Attr::lower:
+      return flag(key, op == Opcode::Cholesky ? i.cholesky_options().lower() : i.triangular_solve_options().lower());
+    case Attr::unit_diagonal:
+      return flag(key, i.triangular_solve_options().unit_diagonal());
+    default:
+      unread(i, key);
+  }
+}
+
+void ProtoText::integer_attribute(const xla::HloInstructionProto& i, Opcode op, Attr key) {
+  switch (key) {
     case Attr::iota_dimension:
     case Attr::inferred_dimension:
       if (i.dimensions_size()) put(key, std::to_string(i.dimensions(0)));
@@ -26,88 +88,40 @@ void ProtoText::attribute(const xla::HloInstructionProto& i, Opcode op, Attr key
     case Attr::channel_id:
       if (i.channel_id()) put(key, std::to_string(i.channel_id()));
       return;
-    case Attr::replica_groups:
-      return put(key, groups(i));
-    case Attr::constrain_layout:
-      return flag(key, i.constrain_layout());
-    case Attr::use_global_device_ids:
-      return flag(key, i.use_global_device_ids());
-    case Attr::has_dynamic_root:
-      return flag(key, i.has_dynamic_root());
-    case Attr::to_apply:
-    case Attr::calls:
-    case Attr::select:
-    case Attr::body:
-    case Attr::true_computation:
-      if (key == Attr::true_computation && !by_pred(i)) return;
-      return put(key, "%" + called(i, 0));
-    case Attr::scatter:
-    case Attr::condition:
-    case Attr::false_computation:
-      if (key == Attr::false_computation && !by_pred(i)) return;
-      return put(key, "%" + called(i, 1));
-    case Attr::branch_computations:
-      if (by_pred(i)) return;
-      [[fallthrough]];
-    case Attr::called_computations: {
-      std::string list;
-      for (int k = 0; k < i.called_computation_ids_size(); ++k) list += (k ? ", %" : "%") + called(i, k);
-      if (!list.empty()) put(key, "{" + list + "}");
-      return;
-    }
-    case Attr::async_execution_thread:
-      if (!i.async_execution_thread().empty()) put(key, hlo::quoted(i.async_execution_thread()));
-      return;
-    case Attr::output_to_operand_aliasing: {
-      std::string list;
-      for (const auto& a : i.output_operand_aliasing())
-        list += fmt::format("{}{}: ({}, {})", list.empty() ? "" : ", ", list_text(a.output_shape_index()),
-                            a.operand_index(), list_text(a.operand_shape_index()));
-      if (!list.empty()) put(key, "{" + list + "}");
-      return;
-    }
-    case Attr::window:
-      if (i.window().dimensions_size() || (i.has_window() && op == Opcode::CustomCall)) put(key, window(i.window()));
-      return;
-    case Attr::dim_labels:
-      if (i.has_convolution_dimension_numbers()) put(key, dim_labels(i));
-      return;
     case Attr::feature_group_count:
       if (i.feature_group_count() > 1) put(key, std::to_string(i.feature_group_count()));
       return;
     case Attr::batch_group_count:
       if (i.batch_group_count() > 1) put(key, std::to_string(i.batch_group_count()));
       return;
-    case Attr::operand_precision: {
-      static constexpr const char* kNames[] = {"default", "high", "highest", "packed_nibble"};
-      std::string list;
-      for (int v : i.precision_config().operand_precision())
-        list += fmt::format("{}{}", list.empty() ? "" : ",", kNames[std::clamp(v, 0, 3)]);
-      if (!list.empty()) put(key, "{" + list + "}");
+    case Attr::exponent_bits:
+      return put(key, std::to_string(i.exponent_bits()));
+    case Attr::mantissa_bits:
+      return put(key, std::to_string(i.mantissa_bits()));
+    case Attr::feature_index:
+      return put(key, std::to_string(i.feature_index()));
+    case Attr::delta:
+      return put(key, std::to_string(i.delta()));
+    case Attr::k:
+      return put(key, std::to_string(i.k()));
+    case Attr::num_carries:
+      return put(key, std::to_string(i.num_carries()));
+    case Attr::index_vector_dim:
+      return put(key, std::to_string(op == Opcode::Gather ? i.gather_dimension_numbers().index_vector_dim()
+                                                          : i.scatter_dimension_numbers().index_vector_dim()));
+    case Attr::cross_program_prefetch_index:
+      if (i.has_cross_program_prefetch_index()) put(key, std::to_string(i.cross_program_prefetch_index()));
       return;
-    }
-    case Attr::algorithm:
-      if (op == Opcode::RngBitGenerator) {
-        static constexpr const char* kNames[] = {"rng_default", "rng_three_fry", "rng_philox"};
-        return put(key, kNames[std::clamp<int>(i.rng_algorithm(), 0, 2)]);
-      }
-      if (int v = i.precision_config().algorithm()) {
-        std::string name = xla::PrecisionConfig_Algorithm_Name(static_cast<xla::PrecisionConfig::Algorithm>(v));
-        if (name.size() < 4)
-          fail(FailureKind::kUnsupported, "instruction '{}' of the proto: unknown dot algorithm {}", i.name(), v);
-        for (char& c : name) c = static_cast<char>(tolower(static_cast<unsigned char>(c)));
-        put(key, name.substr(4));
-      }
-      return;
-    case Attr::padding_type:
-      if (i.padding_type()) put(key, xla::PaddingType_Name(i.padding_type()));
-      return;
-    case Attr::slice: {
-      std::string list;
-      for (const auto& s : i.slice_dimensions())
-        list += fmt::format("{}[{}:{}:{}]", list.empty() ? "" : ", ", s.start(), s.limit(), s.stride());
-      return put(key, "{" + list + "}");
-    }
+    default:
+      unread(i, key);
+  }
+}
+
+void ProtoText::dimensions_attribute(const xla::HloInstructionProto& i, Opcode op, Attr key) {
+  switch (key) {
+    case Attr::dimensions:
+      if (op == Opcode::AllToAll && !i.dimensions_size()) return;
+      return ints(key, i.dimensions());
     case Attr::dynamic_slice_sizes:
       return ints(key, i.dynamic_slice_sizes());
     case Attr::slice_sizes: {
@@ -123,76 +137,8 @@ void ProtoText::attribute(const xla::HloInstructionProto& i, Opcode op, Attr key
             list_text(Dims(i.dynamic_slice_sizes().begin() + k, i.dynamic_slice_sizes().begin() + k + rank)));
       return put(key, "{" + list + "}");
     }
-    case Attr::padding: {
-      std::string list;
-      for (const auto& d : i.padding_config().dimensions())
-        list += fmt::format("{}{}_{}_{}", list.empty() ? "" : "x", d.edge_padding_low(), d.edge_padding_high(),
-                            d.interior_padding());
-      if (!list.empty())
-        put(key, list);
-      else
-        out += ", padding=";
-      return;
-    }
-    case Attr::exponent_bits:
-      return put(key, std::to_string(i.exponent_bits()));
-    case Attr::mantissa_bits:
-      return put(key, std::to_string(i.mantissa_bits()));
-    case Attr::epsilon:
-      return put(key, fmt::format("{:.9g}", i.epsilon()));
-    case Attr::feature_index:
-      return put(key, std::to_string(i.feature_index()));
-    case Attr::custom_call_target:
-      return put(key, hlo::quoted(i.custom_call_target()));
-    case Attr::operand_layout_constraints: {
-      if (!i.constrain_layout()) return;
-      std::string list;
-      for (const auto& s : i.operand_shapes_with_layout()) list += (list.empty() ? "" : ", ") + shape_text(s);
-      return put(key, "{" + list + "}");
-    }
-    case Attr::custom_call_has_side_effect:
-      return flag(key, i.custom_call_has_side_effect());
-    case Attr::literal:
-      if (i.has_literal()) {
-        LitId lit = literal_from_proto(i.literal(), u_);
-        put(key, u_.shape_text(u_[lit].shape) + " " + literal_text(u_, lit, true, true));
-      }
-      return;
-    case Attr::schedule:
-      if (i.custom_call_schedule()) put(key, xla::CustomCallSchedule_Name(i.custom_call_schedule()));
-      return;
-    case Attr::api_version:
-      if (i.custom_call_api_version() > 1) put(key, xla::CustomCallApiVersion_Name(i.custom_call_api_version()));
-      return;
-    case Attr::distribution:
-      return put(key, i.distribution() == xla::RNG_NORMAL ? "rng_normal" : "rng_uniform");
-    case Attr::delta:
-      return put(key, std::to_string(i.delta()));
-    case Attr::fft_type:
-      return put(key, xla::FftType_Name(i.fft_type()));
     case Attr::fft_length:
       return ints(key, i.fft_length());
-    case Attr::k:
-      return put(key, std::to_string(i.k()));
-    case Attr::largest:
-      return put(key, i.largest() ? "true" : "false");
-    case Attr::is_stable:
-      return flag(key, i.is_stable());
-    case Attr::is_reverse:
-      return flag(key, i.is_reverse());
-    case Attr::is_associative:
-      if (i.is_associative()) put(key, i.is_associative() == xla::TRI_STATE_TRUE ? "true" : "false");
-      return;
-    case Attr::num_carries:
-      return put(key, std::to_string(i.num_carries()));
-    case Attr::is_composite:
-      return flag(key, i.is_composite());
-    case Attr::direction:
-      return put(key, i.comparison_direction());
-    case Attr::type:
-      if (!i.comparison_type().empty()) return put(key, i.comparison_type());
-      if (!i.comparison_order().empty()) out += ", order=" + i.comparison_order();
-      return;
     case Attr::lhs_batch_dims:
       return ints(key, dots(i).lhs_batch_dimensions());
     case Attr::rhs_batch_dims:
@@ -215,9 +161,6 @@ void ProtoText::attribute(const xla::HloInstructionProto& i, Opcode op, Attr key
       return ints(key, i.gather_dimension_numbers().operand_batching_dims());
     case Attr::start_indices_batching_dims:
       return ints(key, i.gather_dimension_numbers().start_indices_batching_dims());
-    case Attr::index_vector_dim:
-      return put(key, std::to_string(op == Opcode::Gather ? i.gather_dimension_numbers().index_vector_dim()
-                                                          : i.scatter_dimension_numbers().index_vector_dim()));
     case Attr::update_window_dims:
       return ints(key, i.scatter_dimension_numbers().update_window_dims());
     case Attr::inserted_window_dims:
@@ -228,33 +171,104 @@ void ProtoText::attribute(const xla::HloInstructionProto& i, Opcode op, Attr key
       return ints(key, i.scatter_dimension_numbers().input_batching_dims());
     case Attr::scatter_indices_batching_dims:
       return ints(key, i.scatter_dimension_numbers().scatter_indices_batching_dims());
-    case Attr::indices_are_sorted:
-      return flag(key, i.indices_are_sorted());
-    case Attr::unique_indices:
-      return flag(key, i.unique_indices());
+    default:
+      unread(i, key);
+  }
+}
+
+void ProtoText::word_attribute(const xla::HloInstructionProto& i, Opcode op, Attr key) {
+  switch (key) {
+    case Attr::algorithm:
+      if (op == Opcode::RngBitGenerator) {
+        static constexpr const char* kNames[] = {"rng_default", "rng_three_fry", "rng_philox"};
+        return put(key, kNames[std::clamp<int>(i.rng_algorithm(), 0, 2)]);
+      }
+      if (int v = i.precision_config().algorithm()) {
+        std::string name = xla::PrecisionConfig_Algorithm_Name(static_cast<xla::PrecisionConfig::Algorithm>(v));
+        if (name.size() < 4)
+          fail(FailureKind::kUnsupported, "instruction '{}' of the proto: unknown dot algorithm {}", i.name(), v);
+        for (char& c : name) c = static_cast<char>(tolower(static_cast<unsigned char>(c)));
+        put(key, name.substr(4));
+      }
+      return;
+    case Attr::padding_type:
+      if (i.padding_type()) put(key, xla::PaddingType_Name(i.padding_type()));
+      return;
+    case Attr::schedule:
+      if (i.custom_call_schedule()) put(key, xla::CustomCallSchedule_Name(i.custom_call_schedule()));
+      return;
+    case Attr::api_version:
+      if (i.custom_call_api_version() > 1) put(key, xla::CustomCallApiVersion_Name(i.custom_call_api_version()));
+      return;
+    case Attr::distribution:
+      return put(key, i.distribution() == xla::RNG_NORMAL ? "rng_normal" : "rng_uniform");
+    case Attr::fft_type:
+      return put(key, xla::FftType_Name(i.fft_type()));
+    case Attr::direction:
+      return put(key, i.comparison_direction());
+    case Attr::type:
+      if (!i.comparison_type().empty()) return put(key, i.comparison_type());
+      if (!i.comparison_order().empty()) out += ", order=" + i.comparison_order();
+      return;
+    case Attr::transpose_a:
+      if (int t = i.triangular_solve_options().transpose_a())
+        put(key, xla::TriangularSolveOptions_Transpose_Name(static_cast<xla::TriangularSolveOptions::Transpose>(t)));
+      return;
+    case Attr::convolution_kind: {
+      static constexpr const char* kNames[] = {"unset", "fprop", "dgrad", "wgrad"};
+      if (i.conv_kind()) put(key, kNames[std::clamp<int>(i.conv_kind(), 0, 3)]);
+      return;
+    }
+    case Attr::kind:
+      return put(key, i.fusion_kind());
+    default:
+      unread(i, key);
+  }
+}
+
+void ProtoText::string_attribute(const xla::HloInstructionProto& i, Attr key) {
+  switch (key) {
+    case Attr::async_execution_thread:
+      if (!i.async_execution_thread().empty()) put(key, hlo::quoted(i.async_execution_thread()));
+      return;
+    case Attr::custom_call_target:
+      return put(key, hlo::quoted(i.custom_call_target()));
     case Attr::infeed_config:
       if (!i.infeed_config().empty()) put(key, hlo::quoted(i.infeed_config()));
       return;
     case Attr::outfeed_config:
       if (!i.outfeed_config().empty()) put(key, hlo::quoted(i.outfeed_config()));
       return;
-    case Attr::outfeed_shape:
-      if (i.has_outfeed_shape()) put(key, shape_text(i.outfeed_shape()));
+    default:
+      unread(i, key);
+  }
+}
+
+void ProtoText::bracketed_attribute(const xla::HloInstructionProto& i, Attr key) {
+  switch (key) {
+    case Attr::replica_groups:
+      return put(key, groups(i));
+    case Attr::output_to_operand_aliasing: {
+      std::string list;
+      for (const auto& a : i.output_operand_aliasing())
+        list += fmt::format("{}{}: ({}, {})", list.empty() ? "" : ", ", list_text(a.output_shape_index()),
+                            a.operand_index(), list_text(a.operand_shape_index()));
+      if (!list.empty()) put(key, "{" + list + "}");
       return;
-    case Attr::is_host_transfer:
-      return flag(key, i.is_host_transfer());
-    case Attr::cross_program_prefetch_index:
-      if (i.has_cross_program_prefetch_index()) put(key, std::to_string(i.cross_program_prefetch_index()));
+    }
+    case Attr::operand_precision: {
+      static constexpr const char* kNames[] = {"default", "high", "highest", "packed_nibble"};
+      std::string list;
+      for (int v : i.precision_config().operand_precision())
+        list += fmt::format("{}{}", list.empty() ? "" : ",", kNames[std::clamp(v, 0, 3)]);
+      if (!list.empty()) put(key, "{" + list + "}");
       return;
-    case Attr::left_side:
-      return flag(key, i.triangular_solve_options().left_side());
-    case Attr::lower:
-      return flag(key, op == Opcode::Cholesky ? i.cholesky_options().lower() : i.triangular_solve_options().lower());
-    case Attr::unit_diagonal:
-      return flag(key, i.triangular_solve_options().unit_diagonal());
-    case Attr::transpose_a:
-      if (int t = i.triangular_solve_options().transpose_a())
-        put(key, xla::TriangularSolveOptions_Transpose_Name(static_cast<xla::TriangularSolveOptions::Transpose>(t)));
+    }
+    case Attr::literal:
+      if (i.has_literal()) {
+        LitId lit = literal_from_proto(i.literal(), u_);
+        put(key, u_.shape_text(u_[lit].shape) + " " + literal_text(u_, lit, true, true));
+      }
       return;
     case Attr::parameter_replication:
       if (i.has_parameter_replication() && i.parameter_replication().replicated_at_leaf_buffers_size()) {
@@ -274,11 +288,6 @@ void ProtoText::attribute(const xla::HloInstructionProto& i, Opcode op, Attr key
         list += fmt::format("{}{{{},{}}}", list.empty() ? "" : ",", s.source(), s.target());
       return put(key, "{" + list + "}");
     }
-    case Attr::convolution_kind: {
-      static constexpr const char* kNames[] = {"unset", "fprop", "dgrad", "wgrad"};
-      if (i.conv_kind()) put(key, kNames[std::clamp<int>(i.conv_kind(), 0, 3)]);
-      return;
-    }
     case Attr::sparsity_config: {
       std::string text;
       auto side = [&](const char* name, bool has, const xla::SparsitySide& s) {
@@ -291,11 +300,77 @@ void ProtoText::attribute(const xla::HloInstructionProto& i, Opcode op, Attr key
       if (!text.empty()) put(key, "{" + text + "}");
       return;
     }
-    case Attr::kind:
-      return put(key, i.fusion_kind());
     default:
-      fail(FailureKind::kUnsupported, "attribute '{}' of instruction '{}' is not read from protos", attr_text(key),
-           i.name());
+      unread(i, key);
+  }
+}
+
+void ProtoText::structured_attribute(const xla::HloInstructionProto& i, Opcode op, Attr key) {
+  switch (key) {
+    case Attr::window:
+      if (i.window().dimensions_size() || (i.has_window() && op == Opcode::CustomCall)) put(key, window(i.window()));
+      return;
+    case Attr::dim_labels:
+      if (i.has_convolution_dimension_numbers()) put(key, dim_labels(i));
+      return;
+    case Attr::slice: {
+      std::string list;
+      for (const auto& s : i.slice_dimensions())
+        list += fmt::format("{}[{}:{}:{}]", list.empty() ? "" : ", ", s.start(), s.limit(), s.stride());
+      return put(key, "{" + list + "}");
+    }
+    case Attr::padding: {
+      std::string list;
+      for (const auto& d : i.padding_config().dimensions())
+        list += fmt::format("{}{}_{}_{}", list.empty() ? "" : "x", d.edge_padding_low(), d.edge_padding_high(),
+                            d.interior_padding());
+      if (!list.empty())
+        put(key, list);
+      else
+        out += ", padding=";
+      return;
+    }
+    case Attr::epsilon:
+      return put(key, fmt::format("{:.9g}", i.epsilon()));
+    case Attr::operand_layout_constraints: {
+      if (!i.constrain_layout()) return;
+      std::string list;
+      for (const auto& s : i.operand_shapes_with_layout()) list += (list.empty() ? "" : ", ") + shape_text(s);
+      return put(key, "{" + list + "}");
+    }
+    case Attr::outfeed_shape:
+      if (i.has_outfeed_shape()) put(key, shape_text(i.outfeed_shape()));
+      return;
+    default:
+      unread(i, key);
+  }
+}
+
+void ProtoText::called_attribute(const xla::HloInstructionProto& i, Attr key) {
+  switch (key) {
+    case Attr::to_apply:
+    case Attr::calls:
+    case Attr::select:
+    case Attr::body:
+    case Attr::true_computation:
+      if (key == Attr::true_computation && !by_pred(i)) return;
+      return put(key, "%" + called(i, 0));
+    case Attr::scatter:
+    case Attr::condition:
+    case Attr::false_computation:
+      if (key == Attr::false_computation && !by_pred(i)) return;
+      return put(key, "%" + called(i, 1));
+    case Attr::branch_computations:
+      if (by_pred(i)) return;
+      [[fallthrough]];
+    case Attr::called_computations: {
+      std::string list;
+      for (int k = 0; k < i.called_computation_ids_size(); ++k) list += (k ? ", %" : "%") + called(i, k);
+      if (!list.empty()) put(key, "{" + list + "}");
+      return;
+    }
+    default:
+      unread(i, key);
   }
 }
 

@@ -96,6 +96,16 @@ class ProtoText {
   }
 
   void attribute(const xla::HloInstructionProto& i, Opcode op, Attr key);
+  // By the kind of the attribute.
+  void flag_attribute(const xla::HloInstructionProto& i, Opcode op, Attr key);
+  void integer_attribute(const xla::HloInstructionProto& i, Opcode op, Attr key);
+  void dimensions_attribute(const xla::HloInstructionProto& i, Opcode op, Attr key);
+  void word_attribute(const xla::HloInstructionProto& i, Opcode op, Attr key);
+  void string_attribute(const xla::HloInstructionProto& i, Attr key);
+  void bracketed_attribute(const xla::HloInstructionProto& i, Attr key);
+  void structured_attribute(const xla::HloInstructionProto& i, Opcode op, Attr key);
+  void called_attribute(const xla::HloInstructionProto& i, Attr key);
+  [[noreturn]] static void unread(const xla::HloInstructionProto& i, Attr key);
 
   static const xla::DotDimensionNumbers& dots(const xla::HloInstructionProto& i) {
     return i.has_ragged_dot_dimension_numbers() ? i.ragged_dot_dimension_numbers().dot_dimension_numbers()

@@ -92,7 +92,7 @@ class BufferInterpreter {
   void sequence(CompId c) {
     for (InstId i : m_.live_order(c)) {
       if (wrong_) return;
-      step(c, i);
+      step(i);
     }
   }
   // What is sent lies where it lay.
@@ -109,22 +109,122 @@ class BufferInterpreter {
     }
     tokens_[i] = std::move(all);
   }
-  void step(CompId, InstId i) {
+  Tokens part(const Tokens& all, ShapeId tuple, size_t index) {
+    return Tokens(all.begin() + nodes_.leaves_before(tuple, index),
+                  all.begin() + nodes_.leaves_before(tuple, index + 1));
+  }
+  // Of all operands.
+  Tokens joined(InstId i) {
+    Tokens all;
+    for (InstId o : m_.operands(i)) all.insert(all.end(), tokens_[o].begin(), tokens_[o].end());
+    return all;
+  }
+  void start_copy(InstId i) {
     auto ops = m_.operands(i);
-    auto part = [&](const Tokens& all, ShapeId tuple, size_t index) {
-      return Tokens(all.begin() + nodes_.leaves_before(tuple, index),
-                    all.begin() + nodes_.leaves_before(tuple, index + 1));
-    };
-    auto joined = [&] {
-      Tokens all;
-      for (InstId o : ops) all.insert(all.end(), tokens_[o].begin(), tokens_[o].end());
-      return all;
-    };
+    read(ops[0], i, {});
+    const Tokens source = tokens_[ops[0]];
+    Tokens all;
+    for (size_t k = 0; k < values_of(i).size(); ++k) {
+      const bool kept = k >= source.size() && k < 2 * source.size();
+      all.push_back(kept ? source[k - source.size()] : next_++);
+      if (!kept) write(values_of(i)[k], all.back());
+    }
+    tokens_[i] = std::move(all);
+  }
+  void start_async(InstId i) {
+    auto ops = m_.operands(i);
+    for (InstId o : ops) read(o, i, {});
+    std::vector<const Tokens*> given;
+    for (InstId o : ops) given.push_back(&tokens_[o]);
+    CompId callee = m_.called(i)[0];
+    hand_over(callee, given);
+    sequence(callee);
+    if (wrong_) return;
+    Tokens all = joined(i);
+    // What the call itself writes over (an update in place) it needs there no more.
+    for (size_t k = 0; k < all.size(); ++k) {
+      const BufferValue& v = value(values_of(i)[k]);
+      auto found = memory_.find({v.allocation, v.offset});
+      if (found == memory_.end() || found->second.second != all[k]) all[k] = kConsumed;
+    }
+    const Tokens& result = tokens_[m_.comp(callee).root];
+    all.insert(all.end(), result.begin(), result.end());
+    for (size_t k = all.size(); k < values_of(i).size(); ++k) {
+      all.push_back(next_++);
+      write(values_of(i)[k], all.back());
+    }
+    tokens_[i] = std::move(all);
+  }
+  void run_loop(InstId i) {
+    auto ops = m_.operands(i);
+    read(ops[0], i, {});
+    CompId condition = m_.attrs(i).comp(Attr::condition), body = m_.attrs(i).comp(Attr::body);
+    InstId seen = m_.comp(condition).params[0], state = m_.comp(body).params[0], root = m_.comp(body).root;
+    define(seen);  // of whatever trip
+    sequence(condition);
+    read(m_.comp(condition).root, i, {});
+    read(seen, i, {});
+    tokens_[state] = tokens_[seen];
+    sequence(body);
+    read(root, i, {});
+    if (!wrong_ && values_of(root) != values_of(state))
+      wrong_ = fmt::format("{} is not where the next trip of {} looks for it", m_.inst_name(root), m_.inst_name(i));
+    if (wrong_) return;
+    // What every trip hands on is what flowed in.
+    Tokens after;
+    for (size_t k = 0; k < values_of(i).size(); ++k)
+      after.push_back(tokens_[root][k] == tokens_[state][k] ? tokens_[ops[0]][k] : next_++);
+    write(i, after);
+    tokens_[i] = std::move(after);
+  }
+  void run_branches(InstId i) {
+    auto ops = m_.operands(i);
+    read(ops[0], i, {});
+    const auto called = m_.called(i);
+    Memory before = memory_, after;
+    Tokens given;
+    for (size_t k = 0; k < called.size(); ++k) {
+      memory_ = before;
+      read(ops[k + 1], i, {});
+      hand_over(called[k], {&tokens_[ops[k + 1]]});
+      sequence(called[k]);
+      read(m_.comp(called[k]).root, i, {});
+      if (!wrong_ && values_of(m_.comp(called[k]).root) != values_of(i))
+        wrong_ = fmt::format("{} leaves its result elsewhere", m_.comp_name(called[k]));
+      const Tokens& left = tokens_[m_.comp(called[k]).root];
+      if (k == 0)
+        after = memory_, given = left;
+      else
+        std::erase_if(after, [&](const auto& entry) {
+          auto found = memory_.find(entry.first);
+          return found == memory_.end() || found->second != entry.second;
+        });
+      for (size_t n = 0; n < given.size(); ++n)
+        if (given[n] != left[n]) given[n] = -1;
+    }
+    memory_ = std::move(after);
+    // What every branch hands on is what it was.
+    for (int& token : given)
+      if (token < 0) token = next_++;
+    write(i, given);
+    tokens_[i] = std::move(given);
+  }
+  void run_call(InstId i) {
+    auto ops = m_.operands(i);
+    for (InstId o : ops) read(o, i, {});
+    std::vector<const Tokens*> given;
+    for (InstId o : ops) given.push_back(&tokens_[o]);
+    hand_over(m_.called(i)[0], given);
+    sequence(m_.called(i)[0]);
+    tokens_[i] = tokens_[m_.comp(m_.called(i)[0]).root];
+  }
+  void step(InstId i) {
+    auto ops = m_.operands(i);
     switch (m_.op(i)) {
       case Opcode::Parameter:
         return;
       case Opcode::Tuple:
-        tokens_[i] = joined();
+        tokens_[i] = joined(i);
         return;
       case Opcode::GetTupleElement:
         tokens_[i] = part(tokens_[ops[0]], m_.shape_id(ops[0]), static_cast<size_t>(m_.attrs(i).integer(Attr::index)));
@@ -145,105 +245,16 @@ class BufferInterpreter {
       case Opcode::AllGatherStart:
       case Opcode::CollectivePermuteStart:
         return start_message(i);
-      case Opcode::CopyStart: {
-        read(ops[0], i, {});
-        const Tokens source = tokens_[ops[0]];
-        Tokens all;
-        for (size_t k = 0; k < values_of(i).size(); ++k) {
-          const bool kept = k >= source.size() && k < 2 * source.size();
-          all.push_back(kept ? source[k - source.size()] : next_++);
-          if (!kept) write(values_of(i)[k], all.back());
-        }
-        tokens_[i] = std::move(all);
-        return;
-      }
-      case Opcode::AsyncStart: {
-        for (InstId o : ops) read(o, i, {});
-        std::vector<const Tokens*> given;
-        for (InstId o : ops) given.push_back(&tokens_[o]);
-        CompId callee = m_.called(i)[0];
-        hand_over(callee, given);
-        sequence(callee);
-        if (wrong_) return;
-        Tokens all = joined();
-        // What the call itself writes over (an update in place) it needs there no more.
-        for (size_t k = 0; k < all.size(); ++k) {
-          const BufferValue& v = value(values_of(i)[k]);
-          auto found = memory_.find({v.allocation, v.offset});
-          if (found == memory_.end() || found->second.second != all[k]) all[k] = kConsumed;
-        }
-        const Tokens& result = tokens_[m_.comp(callee).root];
-        all.insert(all.end(), result.begin(), result.end());
-        for (size_t k = all.size(); k < values_of(i).size(); ++k) {
-          all.push_back(next_++);
-          write(values_of(i)[k], all.back());
-        }
-        tokens_[i] = std::move(all);
-        return;
-      }
-      case Opcode::While: {
-        read(ops[0], i, {});
-        CompId condition = m_.attrs(i).comp(Attr::condition), body = m_.attrs(i).comp(Attr::body);
-        InstId seen = m_.comp(condition).params[0], state = m_.comp(body).params[0], root = m_.comp(body).root;
-        define(seen);  // of whatever trip
-        sequence(condition);
-        read(m_.comp(condition).root, i, {});
-        read(seen, i, {});
-        tokens_[state] = tokens_[seen];
-        sequence(body);
-        read(root, i, {});
-        if (!wrong_ && values_of(root) != values_of(state))
-          wrong_ = fmt::format("{} is not where the next trip of {} looks for it", m_.inst_name(root), m_.inst_name(i));
-        if (wrong_) return;
-        // What every trip hands on is what flowed in.
-        Tokens after;
-        for (size_t k = 0; k < values_of(i).size(); ++k)
-          after.push_back(tokens_[root][k] == tokens_[state][k] ? tokens_[ops[0]][k] : next_++);
-        write(i, after);
-        tokens_[i] = std::move(after);
-        return;
-      }
-      case Opcode::Conditional: {
-        read(ops[0], i, {});
-        const auto called = m_.called(i);
-        Memory before = memory_, after;
-        Tokens given;
-        for (size_t k = 0; k < called.size(); ++k) {
-          memory_ = before;
-          read(ops[k + 1], i, {});
-          hand_over(called[k], {&tokens_[ops[k + 1]]});
-          sequence(called[k]);
-          read(m_.comp(called[k]).root, i, {});
-          if (!wrong_ && values_of(m_.comp(called[k]).root) != values_of(i))
-            wrong_ = fmt::format("{} leaves its result elsewhere", m_.comp_name(called[k]));
-          const Tokens& left = tokens_[m_.comp(called[k]).root];
-          if (k == 0)
-            after = memory_, given = left;
-          else
-            std::erase_if(after, [&](const auto& entry) {
-              auto found = memory_.find(entry.first);
-              return found == memory_.end() || found->second != entry.second;
-            });
-          for (size_t n = 0; n < given.size(); ++n)
-            if (given[n] != left[n]) given[n] = -1;
-        }
-        memory_ = std::move(after);
-        // What every branch hands on is what it was.
-        for (int& token : given)
-          if (token < 0) token = next_++;
-        write(i, given);
-        tokens_[i] = std::move(given);
-        return;
-      }
-      case Opcode::Call: {
-        for (InstId o : ops) read(o, i, {});
-        std::vector<const Tokens*> given;
-        for (InstId o : ops) given.push_back(&tokens_[o]);
-        hand_over(m_.called(i)[0], given);
-        sequence(m_.called(i)[0]);
-        tokens_[i] = tokens_[m_.comp(m_.called(i)[0]).root];
-        return;
-      }
+      case Opcode::CopyStart:
+        return start_copy(i);
+      case Opcode::AsyncStart:
+        return start_async(i);
+      case Opcode::While:
+        return run_loop(i);
+      case Opcode::Conditional:
+        return run_branches(i);
+      case Opcode::Call:
+        return run_call(i);
       default:
         if (alias(i)) {
           tokens_[i] = tokens_[ops[0]];

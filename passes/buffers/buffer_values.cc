@@ -100,6 +100,75 @@ void BufferValues::join(const std::vector<int>& a, const std::vector<int>& b) {
   for (size_t k = 0; k < a.size() && k < b.size(); ++k) join(a[k], b[k]);
 }
 
+void BufferValues::flow_async(InstId i, std::vector<int>& list) {
+  auto ops = m_.operands(i);
+  auto of = [&](InstId o) -> const std::vector<int>& { return out_.by_inst[o]; };
+  // Arguments, result and what else the shape has.
+  const auto& params = m_.comp(m_.called(i)[0]).params;
+  const std::vector<ShapeId> whole = m_.shape(i).elements;
+  if (params.size() != ops.size() || leaves(whole[1]) != leaves(m_.shape_id(m_.comp(m_.called(i)[0]).root)))
+    fail(FailureKind::kUnsupported, "{}: buffers for operands or results that are bound later", m_.inst_name(i));
+  for (size_t p = 0; p < params.size(); ++p) {
+    out_.by_inst[params[p]] = of(ops[p]);
+    given_.insert(params[p]);
+    list.insert(list.end(), of(ops[p]).begin(), of(ops[p]).end());
+  }
+  flow(m_.called(i)[0]);
+  const std::vector<int>& result = of(m_.comp(m_.called(i)[0]).root);
+  list.insert(list.end(), result.begin(), result.end());
+  const std::vector<ShapeId> parts = m_.shape(i).elements;
+  for (size_t k = 2; k < parts.size(); ++k) {
+    Dims index{static_cast<int64_t>(k)};
+    define(i, parts[k], index, list);
+  }
+}
+
+void BufferValues::flow_copy(InstId i, std::vector<int>& list) {
+  auto ops = m_.operands(i);
+  auto of = [&](InstId o) -> const std::vector<int>& { return out_.by_inst[o]; };
+  Dims index{0};
+  const std::vector<ShapeId> parts = m_.shape(i).elements;
+  define(i, parts[0], index, list);
+  list.insert(list.end(), of(ops[0]).begin(), of(ops[0]).end());
+  for (size_t k = 2; k < parts.size(); ++k) {
+    Dims at{static_cast<int64_t>(k)};
+    define(i, parts[k], at, list);
+  }
+}
+
+void BufferValues::flow_loop(InstId i, std::vector<int>& list) {
+  auto ops = m_.operands(i);
+  auto of = [&](InstId o) -> const std::vector<int>& { return out_.by_inst[o]; };
+  CompId body = m_.attrs(i).comp(Attr::body), condition = m_.attrs(i).comp(Attr::condition);
+  list = of(ops[0]);
+  out_.by_inst[m_.comp(condition).params[0]] = list;
+  out_.by_inst[m_.comp(body).params[0]] = list;
+  given_.insert(m_.comp(condition).params[0]), given_.insert(m_.comp(body).params[0]);
+  flow(condition);
+  flow(body);
+  join(list, of(m_.comp(body).root));
+}
+
+void BufferValues::flow_calls(InstId i, std::vector<int>& list) {
+  auto ops = m_.operands(i);
+  auto of = [&](InstId o) -> const std::vector<int>& { return out_.by_inst[o]; };
+  size_t first = m_.op(i) == Opcode::Conditional ? 1 : 0;
+  const auto called = m_.called(i);
+  for (size_t n = 0; n < called.size(); ++n) {
+    const auto& params = m_.comp(called[n]).params;
+    for (size_t p = 0; p < params.size(); ++p) {
+      out_.by_inst[params[p]] = of(ops[m_.op(i) == Opcode::Conditional ? first + n : p]);
+      given_.insert(params[p]);
+    }
+    flow(called[n]);
+    const std::vector<int>& result = of(m_.comp(called[n]).root);
+    if (n == 0)
+      list = result;
+    else
+      join(list, result);
+  }
+}
+
 void BufferValues::flow(CompId c) {
   check_stack("calls of computations are nested");
   for (InstId i : m_.live_order(c)) {
@@ -119,27 +188,9 @@ void BufferValues::flow(CompId c) {
         list.assign(all.begin() + skip, all.begin() + skip + leaves(m_.shape_id(i)));
         break;
       }
-      case Opcode::AsyncStart: {
-        // Arguments, result and what else the shape has.
-        const auto& params = m_.comp(m_.called(i)[0]).params;
-        const std::vector<ShapeId> whole = m_.shape(i).elements;
-        if (params.size() != ops.size() || leaves(whole[1]) != leaves(m_.shape_id(m_.comp(m_.called(i)[0]).root)))
-          fail(FailureKind::kUnsupported, "{}: buffers for operands or results that are bound later", m_.inst_name(i));
-        for (size_t p = 0; p < params.size(); ++p) {
-          out_.by_inst[params[p]] = of(ops[p]);
-          given_.insert(params[p]);
-          list.insert(list.end(), of(ops[p]).begin(), of(ops[p]).end());
-        }
-        flow(m_.called(i)[0]);
-        const std::vector<int>& result = of(m_.comp(m_.called(i)[0]).root);
-        list.insert(list.end(), result.begin(), result.end());
-        const std::vector<ShapeId> parts = m_.shape(i).elements;
-        for (size_t k = 2; k < parts.size(); ++k) {
-          Dims index{static_cast<int64_t>(k)};
-          define(i, parts[k], index, list);
-        }
+      case Opcode::AsyncStart:
+        flow_async(i, list);
         break;
-      }
       case Opcode::AsyncUpdate:
         list = of(ops[0]);
         break;
@@ -155,50 +206,19 @@ void BufferValues::flow(CompId c) {
         list.assign(all.begin() + skip, all.begin() + skip + leaves(m_.shape_id(i)));
         break;
       }
-      case Opcode::CopyStart: {
-        Dims index{0};
-        const std::vector<ShapeId> parts = m_.shape(i).elements;
-        define(i, parts[0], index, list);
-        list.insert(list.end(), of(ops[0]).begin(), of(ops[0]).end());
-        for (size_t k = 2; k < parts.size(); ++k) {
-          Dims at{static_cast<int64_t>(k)};
-          define(i, parts[k], at, list);
-        }
+      case Opcode::CopyStart:
+        flow_copy(i, list);
         break;
-      }
       case Opcode::CopyDone:
         list.assign(of(ops[0]).begin(), of(ops[0]).begin() + leaves(m_.shape_id(i)));
         break;
-      case Opcode::While: {
-        CompId body = m_.attrs(i).comp(Attr::body), condition = m_.attrs(i).comp(Attr::condition);
-        list = of(ops[0]);
-        out_.by_inst[m_.comp(condition).params[0]] = list;
-        out_.by_inst[m_.comp(body).params[0]] = list;
-        given_.insert(m_.comp(condition).params[0]), given_.insert(m_.comp(body).params[0]);
-        flow(condition);
-        flow(body);
-        join(list, of(m_.comp(body).root));
+      case Opcode::While:
+        flow_loop(i, list);
         break;
-      }
       case Opcode::Conditional:
-      case Opcode::Call: {
-        size_t first = m_.op(i) == Opcode::Conditional ? 1 : 0;
-        const auto called = m_.called(i);
-        for (size_t n = 0; n < called.size(); ++n) {
-          const auto& params = m_.comp(called[n]).params;
-          for (size_t p = 0; p < params.size(); ++p) {
-            out_.by_inst[params[p]] = of(ops[m_.op(i) == Opcode::Conditional ? first + n : p]);
-            given_.insert(params[p]);
-          }
-          flow(called[n]);
-          const std::vector<int>& result = of(m_.comp(called[n]).root);
-          if (n == 0)
-            list = result;
-          else
-            join(list, result);
-        }
+      case Opcode::Call:
+        flow_calls(i, list);
         break;
-      }
       default: {
         if (given_.contains(i)) continue;
         if (alias(i)) {

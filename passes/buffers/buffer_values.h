@@ -26,6 +26,10 @@ class BufferValues {
   // Makes the values, and joins those that must share memory (a loop's state with what flows in and what a trip leaves,
   // branches' results).
   void flow(CompId c);
+  void flow_async(InstId i, std::vector<int>& list);
+  void flow_copy(InstId i, std::vector<int>& list);
+  void flow_loop(InstId i, std::vector<int>& list);
+  void flow_calls(InstId i, std::vector<int>& list);
 
   // Is the instruction's result its operand under another name?
   bool alias(InstId i) const;

@@ -90,47 +90,67 @@ InstId collective_behind(const Module& m, InstId i, Opcode collective, Opcode ki
   return fits ? i : InstId();
 }
 
+// An operation on two results of collectives, which it may come before.
+struct Joined {
+  InstId l, r;  // the collectives; invalid where it is none
+};
+
+Joined joined_after(Module& m, InstId i, Opcode collective) {
+  if (!m.alive(i) || !carries_over(m.op(i)) || m.has_control(i) || !m.shape(i).is_array()) return {};
+  InstId x = m.operand(i, 0), y = m.operand(i, 1);
+  InstId l = collective_behind(m, x, collective, m.op(i)), r = collective_behind(m, y, collective, m.op(i));
+  if (!l.valid() || !r.valid() || l == r || reduced_by(m, l) != m.op(i) || reduced_by(m, r) != m.op(i)) return {};
+  if (!alike(m, l, r)) return {};
+  ElementType own = m.shape(i).type;
+  // Scattered parts say nothing of where a reshape or a slice would take them.
+  if (collective == Opcode::ReduceScatter && (l != x || r != y)) return {};
+  auto fits = [&](ElementType t) {
+    return t == own || (is_float(t) && is_float(own) && type_bits(t) < type_bits(own));
+  };
+  if (!fits(m.shape(l).type) || !fits(m.shape(r).type)) return {};
+  // More would be sent than before.
+  if (m.u().byte_size(m.shape_id(l)) + m.u().byte_size(m.shape_id(r)) < m.u().byte_size(m.shape_id(i))) return {};
+  return {l, r};
+}
+
+// In place: the operation takes what the collectives took, one collective follows it.
+void join_after(Module& m, InstId i, Joined pair, int64_t* channel) {
+  const auto [l, r] = pair;
+  const CompId c = m.parent(i);
+  const Opcode collective = m.op(l);
+  const ElementType own = m.shape(i).type;
+  const bool wider = m.shape(l).type != own || m.shape(r).type != own;
+  InstId x = m.operand(i, 0), y = m.operand(i, 1);
+  InstId inputs[2] = {l == x ? m.operand(l, 0) : x, r == y ? m.operand(r, 0) : y};
+  if (l != x) m.replace_all_uses(l, m.operand(l, 0));
+  if (r != y) m.replace_all_uses(r, m.operand(r, 0));
+  ShapeId before = collective == Opcode::ReduceScatter ? m.shape_id(inputs[0]) : m.shape_id(i);
+  InstId inner = m.clone_inst(i, c, std::vector<InstId>{inputs[0], inputs[1]}, before);
+  InstId outer = m.clone_inst(l, c, std::vector<InstId>{inner}, m.shape_id(i));
+  if (m.attrs(l).has(Attr::channel_id)) m.set_attr(outer, Attr::channel_id, next_channel(m, channel));
+  if (wider)
+    m.set_attr(
+        outer, Attr::to_apply,
+        make_reducer(m, fmt::format("{}_reassoc_promoted", m.comp_name(m.called(l)[0])), m.op(i), own, "x", "y"));
+  m.replace(i, outer);
+  for (InstId old : {l, r})
+    if (m.alive(old) && m.user_count(old) == 0) m.remove(old);
+}
+
 //   add(all-reduce(A), all-reduce(B))      →      all-reduce(add(A, B))
 bool reassociate(Module& m, PassContext& ctx, Opcode collective) {
   if (!m.count(collective)) return false;
   bool changed = false;
-  Universe& u = m.u();
   int64_t channel = 0;
-  for (CompId c : m.nonfusion_computations())
+  for (CompId c : m.nonfusion_computations()) {
     for (InstId i : m.post_order(c)) {
-      if (!m.alive(i) || !carries_over(m.op(i)) || m.has_control(i) || !m.shape(i).is_array()) continue;
-      InstId x = m.operand(i, 0), y = m.operand(i, 1);
-      InstId l = collective_behind(m, x, collective, m.op(i)), r = collective_behind(m, y, collective, m.op(i));
-      if (!l.valid() || !r.valid() || l == r || reduced_by(m, l) != m.op(i) || reduced_by(m, r) != m.op(i)) continue;
-      if (!alike(m, l, r)) continue;
-      ElementType own = m.shape(i).type;
-      bool wider = m.shape(l).type != own || m.shape(r).type != own;
-      // Scattered parts say nothing of where a reshape or a slice would take them.
-      if (collective == Opcode::ReduceScatter && (l != x || r != y)) continue;
-      auto fits = [&](ElementType t) {
-        return t == own || (is_float(t) && is_float(own) && type_bits(t) < type_bits(own));
-      };
-      if (!fits(m.shape(l).type) || !fits(m.shape(r).type)) continue;
-      // More would be sent than before.
-      if (u.byte_size(m.shape_id(l)) + u.byte_size(m.shape_id(r)) < u.byte_size(m.shape_id(i))) continue;
-      if (!ctx.spend(m, "collectives joined after the operation", {i, l, r})) return changed;
-      // In place: the operation takes what the collectives took, one collective follows it.
-      InstId inputs[2] = {l == x ? m.operand(l, 0) : x, r == y ? m.operand(r, 0) : y};
-      if (l != x) m.replace_all_uses(l, m.operand(l, 0));
-      if (r != y) m.replace_all_uses(r, m.operand(r, 0));
-      ShapeId before = collective == Opcode::ReduceScatter ? m.shape_id(inputs[0]) : m.shape_id(i);
-      InstId inner = m.clone_inst(i, c, std::vector<InstId>{inputs[0], inputs[1]}, before);
-      InstId outer = m.clone_inst(l, c, std::vector<InstId>{inner}, m.shape_id(i));
-      if (m.attrs(l).has(Attr::channel_id)) m.set_attr(outer, Attr::channel_id, next_channel(m, &channel));
-      if (wider)
-        m.set_attr(
-            outer, Attr::to_apply,
-            make_reducer(m, fmt::format("{}_reassoc_promoted", m.comp_name(m.called(l)[0])), m.op(i), own, "x", "y"));
-      m.replace(i, outer);
-      for (InstId old : {l, r})
-        if (m.alive(old) && m.user_count(old) == 0) m.remove(old);
+      const Joined pair = joined_after(m, i, collective);
+      if (!pair.l.valid()) continue;
+      if (!ctx.spend(m, "collectives joined after the operation", {i, pair.l, pair.r})) return changed;
+      join_after(m, i, pair, &channel);
       changed = true;
     }
+  }
   return changed;
 }
 
@@ -328,59 +348,76 @@ bool run_all_reduce_simplifier(Module& m, PassContext& ctx) {
   return changed;
 }
 
+namespace {
+
+// Groups of one step that sums the same as steps over the first and then over the second; empty: there are none. Each
+// outer group must take one member of each of some inner groups, and all outer groups of one set of inner groups must
+// cover these wholly.
+Groups joined_groups(const Groups& first, const Groups& second) {
+  std::map<int64_t, size_t> home;
+  for (size_t g = 0; g < first.size(); ++g)
+    for (int64_t d : first[g]) home[d] = g;
+  std::map<std::vector<size_t>, std::vector<const Dims*>> sets;
+  bool fits = true;
+  for (const Dims& g : second) {
+    std::vector<size_t> from;
+    for (int64_t d : g) {
+      auto at = home.find(d);
+      fits &= at != home.end();
+      if (fits) from.push_back(at->second);
+    }
+    std::sort(from.begin(), from.end());
+    fits &= std::adjacent_find(from.begin(), from.end()) == from.end();
+    sets[from].push_back(&g);
+  }
+  Groups merged;
+  for (const auto& [from, outer] : sets) {
+    if (!fits) break;
+    Dims all;
+    for (size_t g : from) {
+      fits &= first[g].size() == outer.size();
+      all.insert(all.end(), first[g].begin(), first[g].end());
+    }
+    std::sort(all.begin(), all.end());
+    merged.push_back(all);
+  }
+  Dims seen;
+  for (const Dims& g : merged) seen.insert(seen.end(), g.begin(), g.end());
+  std::sort(seen.begin(), seen.end());
+  fits &= std::adjacent_find(seen.begin(), seen.end()) == seen.end() && seen.size() == home.size();
+  if (!fits) return {};
+  std::sort(merged.begin(), merged.end());
+  return merged;
+}
+
+// Of an all-reduce of an all-reduce; empty where the two are not one.
+Groups folded_groups(const Module& m, InstId i) {
+  if (!m.alive(i) || m.op(i) != Opcode::AllReduce || m.operand_count(i) != 1 || m.has_control(i)) return {};
+  InstId inner = m.operand(i, 0);
+  const std::optional<Opcode> kind = reduced_by(m, i);
+  if (m.op(inner) != Opcode::AllReduce || m.user_count(inner) != 1 || m.operand_count(inner) != 1 ||
+      m.has_control(inner) || m.is_root(inner) || !kind || reduced_by(m, inner) != kind ||
+      m.attrs(i).has(Attr::channel_id) != m.attrs(inner).has(Attr::channel_id) ||
+      m.attrs(i).flag(Attr::use_global_device_ids) != m.attrs(inner).flag(Attr::use_global_device_ids) ||
+      m.attrs(i).flag(Attr::constrain_layout) != m.attrs(inner).flag(Attr::constrain_layout))
+    return {};
+  Groups first, second;
+  if (!read_groups(m, inner, &first) || !read_groups(m, i, &second) || first.empty() || second.empty()) return {};
+  return joined_groups(first, second);
+}
+
+}  // namespace
+
 //   all-reduce(all-reduce(A), {{0,1},{2,3}}), {{0,2},{1,3}}      →      all-reduce(A), {{0,1,2,3}}
 bool run_all_reduce_folder(Module& m, PassContext& ctx) {
   if (!m.count(Opcode::AllReduce)) return false;
   bool changed = false;
   int64_t channel = 0;
-  for (CompId c : m.nonfusion_computations())
+  for (CompId c : m.nonfusion_computations()) {
     for (InstId i : m.post_order(c)) {
-      if (!m.alive(i) || m.op(i) != Opcode::AllReduce || m.operand_count(i) != 1 || m.has_control(i)) continue;
+      const Groups merged = folded_groups(m, i);
+      if (merged.empty()) continue;
       InstId inner = m.operand(i, 0);
-      const std::optional<Opcode> kind = reduced_by(m, i);
-      if (m.op(inner) != Opcode::AllReduce || m.user_count(inner) != 1 || m.operand_count(inner) != 1 ||
-          m.has_control(inner) || m.is_root(inner) || !kind || reduced_by(m, inner) != kind ||
-          m.attrs(i).has(Attr::channel_id) != m.attrs(inner).has(Attr::channel_id) ||
-          m.attrs(i).flag(Attr::use_global_device_ids) != m.attrs(inner).flag(Attr::use_global_device_ids) ||
-          m.attrs(i).flag(Attr::constrain_layout) != m.attrs(inner).flag(Attr::constrain_layout))
-        continue;
-      Groups first, second;
-      if (!read_groups(m, inner, &first) || !read_groups(m, i, &second) || first.empty() || second.empty()) continue;
-      // Each outer group must take one member of each of some inner groups, and all outer groups of one set of inner
-      // groups must cover these wholly: then one step over their union sums the same.
-      std::map<int64_t, size_t> home;
-      for (size_t g = 0; g < first.size(); ++g)
-        for (int64_t d : first[g]) home[d] = g;
-      std::map<std::vector<size_t>, std::vector<const Dims*>> sets;
-      bool fits = true;
-      for (const Dims& g : second) {
-        std::vector<size_t> from;
-        for (int64_t d : g) {
-          auto at = home.find(d);
-          fits &= at != home.end();
-          if (fits) from.push_back(at->second);
-        }
-        std::sort(from.begin(), from.end());
-        fits &= std::adjacent_find(from.begin(), from.end()) == from.end();
-        sets[from].push_back(&g);
-      }
-      Groups merged;
-      for (const auto& [from, outer] : sets) {
-        if (!fits) break;
-        Dims all;
-        for (size_t g : from) {
-          fits &= first[g].size() == outer.size();
-          all.insert(all.end(), first[g].begin(), first[g].end());
-        }
-        std::sort(all.begin(), all.end());
-        merged.push_back(all);
-      }
-      Dims seen;
-      for (const Dims& g : merged) seen.insert(seen.end(), g.begin(), g.end());
-      std::sort(seen.begin(), seen.end());
-      fits &= std::adjacent_find(seen.begin(), seen.end()) == seen.end() && seen.size() == home.size();
-      if (!fits) continue;
-      std::sort(merged.begin(), merged.end());
       if (!ctx.spend(m, "all-reduce twice", {i, inner})) return changed;
       AttrSet set = m.attrs(inner);
       set.erase(Attr::sharding);
@@ -390,6 +427,7 @@ bool run_all_reduce_folder(Module& m, PassContext& ctx) {
       m.replace(i, to);
       changed = true;
     }
+  }
   return changed;
 }
 

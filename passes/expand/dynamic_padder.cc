@@ -315,41 +315,95 @@ class Padder {
     return x;
   }
 
+  void set_size(InstId i, std::unordered_map<InstId, Sizes>& sizes) {
+    const CompId c = m_.parent(i);
+    Sizes out;
+    InstId a = m_.operand(i, 0), n = m_.operand(i, 1);
+    out = sizes[a];
+    auto d = static_cast<size_t>(m_.attrs(i).ints(Attr::dimensions)[0]);
+    // The whole of it is no limit.
+    bool whole = is_scalar_constant(m_, n) && !m_.literal(n).elided &&
+                 load_int(m_.shape(n).type, m_.literal(n).bytes.data()) == m_.shape(a).dims[d];
+    if (whole)
+      out.erase(d);
+    else
+      out[d] = n;
+    // The array itself does not change; its size is known by another name from here on.
+    InstId same = a;
+    if (sizes.contains(a) || out != sizes[a]) {
+      same = m_.user_count(a) == 1 ? a : make(m_, c, Opcode::Copy, {a}, {}, m_.shape_id(a));
+    }
+    m_.replace_all_uses(i, same);
+    m_.remove(i);
+    sizes[same] = out;
+  }
+
+  void get_size(InstId i, std::unordered_map<InstId, Sizes>& sizes) {
+    const CompId c = m_.parent(i);
+    const Sizes& of = sizes[m_.operand(i, 0)];
+    auto d = static_cast<size_t>(m_.attrs(i).ints(Attr::dimensions)[0]);
+    auto at = of.find(d);
+    InstId value =
+        at != of.end() ? at->second : make_scalar(m_, c, ElementType::S32, m_.shape(m_.operand(i, 0)).dims[d]);
+    m_.replace(i, value);
+  }
+
+  Sizes of_reduce(InstId i, const Sizes& of) {
+    Sizes out;
+    InstId a = m_.operand(i, 0);
+    if (of.empty()) return out;
+    const Dims gone = m_.attrs(i).ints(Attr::dimensions);
+    std::vector<size_t> dims;
+    for (int64_t d : gone) dims.push_back(static_cast<size_t>(d));
+    InstId p = padded(a, of, dims, m_.operand(i, 1));
+    if (p != a) m_.set_operand(i, 0, p);
+    for (const auto& [d, n] : of) {
+      if (std::find(dims.begin(), dims.end(), d) != dims.end()) continue;
+      auto before = std::count_if(dims.begin(), dims.end(), [d = d](size_t e) { return e < d; });
+      out[d - static_cast<size_t>(before)] = n;
+    }
+    return out;
+  }
+
+  Sizes of_dot(InstId i, std::unordered_map<InstId, Sizes>& sizes) {
+    const CompId c = m_.parent(i);
+    Sizes out;
+    for (size_t k = 0; k < 2; ++k) {
+      InstId a = m_.operand(i, k);
+      const Sizes of = sizes[a];
+      if (of.empty()) continue;
+      const AttrSet& set = m_.attrs(i);
+      const Dims contract = set.ints(k ? Attr::rhs_contracting_dims : Attr::lhs_contracting_dims),
+                 batch = set.ints(k ? Attr::rhs_batch_dims : Attr::lhs_batch_dims),
+                 other = m_.attrs(i).ints(Attr::lhs_contracting_dims);
+      std::vector<size_t> dims;
+      for (int64_t d : contract) dims.push_back(static_cast<size_t>(d));
+      InstId p = padded(a, of, dims, make_scalar(m_, c, m_.shape(a).type, 0));
+      if (p != a) m_.set_operand(i, k, p);
+      size_t next = batch.size();
+      if (k) next += static_cast<size_t>(m_.shape(m_.operand(i, 0)).rank()) - batch.size() - other.size();
+      for (size_t d = 0; d < static_cast<size_t>(m_.shape(a).rank()); ++d) {
+        auto id = static_cast<int64_t>(d);
+        if (std::find(contract.begin(), contract.end(), id) != contract.end()) continue;
+        auto b = std::find(batch.begin(), batch.end(), id);
+        size_t place = b != batch.end() ? static_cast<size_t>(b - batch.begin()) : next++;
+        if (auto at = of.find(d); at != of.end()) out[place] = at->second;
+      }
+    }
+    return out;
+  }
+
   void rewrite(CompId c) {
     std::unordered_map<InstId, Sizes> sizes;
     for (InstId i : m_.post_order(c)) {
       Sizes out;
       switch (m_.op(i)) {
-        case Opcode::SetDimensionSize: {
-          InstId a = m_.operand(i, 0), n = m_.operand(i, 1);
-          out = sizes[a];
-          auto d = static_cast<size_t>(m_.attrs(i).ints(Attr::dimensions)[0]);
-          // The whole of it is no limit.
-          bool whole = is_scalar_constant(m_, n) && !m_.literal(n).elided &&
-                       load_int(m_.shape(n).type, m_.literal(n).bytes.data()) == m_.shape(a).dims[d];
-          if (whole)
-            out.erase(d);
-          else
-            out[d] = n;
-          // The array itself does not change; its size is known by another name from here on.
-          InstId same = a;
-          if (sizes.contains(a) || out != sizes[a]) {
-            same = m_.user_count(a) == 1 ? a : make(m_, c, Opcode::Copy, {a}, {}, m_.shape_id(a));
-          }
-          m_.replace_all_uses(i, same);
-          m_.remove(i);
-          sizes[same] = out;
+        case Opcode::SetDimensionSize:
+          set_size(i, sizes);
           continue;
-        }
-        case Opcode::GetDimensionSize: {
-          const Sizes& of = sizes[m_.operand(i, 0)];
-          auto d = static_cast<size_t>(m_.attrs(i).ints(Attr::dimensions)[0]);
-          auto at = of.find(d);
-          InstId value =
-              at != of.end() ? at->second : make_scalar(m_, c, ElementType::S32, m_.shape(m_.operand(i, 0)).dims[d]);
-          m_.replace(i, value);
+        case Opcode::GetDimensionSize:
+          get_size(i, sizes);
           continue;
-        }
         case Opcode::Broadcast: {
           const Dims map = m_.attrs(i).ints(Attr::dimensions);
           for (const auto& [d, n] : sizes[m_.operand(i, 0)]) out[static_cast<size_t>(map[d])] = n;
@@ -362,47 +416,12 @@ class Padder {
             if (auto at = of.find(static_cast<size_t>(p[d])); at != of.end()) out[d] = at->second;
           break;
         }
-        case Opcode::Reduce: {
-          InstId a = m_.operand(i, 0);
-          const Sizes of = sizes[a];
-          if (of.empty()) break;
-          const Dims gone = m_.attrs(i).ints(Attr::dimensions);
-          std::vector<size_t> dims;
-          for (int64_t d : gone) dims.push_back(static_cast<size_t>(d));
-          InstId p = padded(a, of, dims, m_.operand(i, 1));
-          if (p != a) m_.set_operand(i, 0, p);
-          for (const auto& [d, n] : of) {
-            if (std::find(dims.begin(), dims.end(), d) != dims.end()) continue;
-            auto before = std::count_if(dims.begin(), dims.end(), [d = d](size_t e) { return e < d; });
-            out[d - static_cast<size_t>(before)] = n;
-          }
+        case Opcode::Reduce:
+          out = of_reduce(i, sizes[m_.operand(i, 0)]);
           break;
-        }
-        case Opcode::Dot: {
-          for (size_t k = 0; k < 2; ++k) {
-            InstId a = m_.operand(i, k);
-            const Sizes of = sizes[a];
-            if (of.empty()) continue;
-            const AttrSet& set = m_.attrs(i);
-            const Dims contract = set.ints(k ? Attr::rhs_contracting_dims : Attr::lhs_contracting_dims),
-                       batch = set.ints(k ? Attr::rhs_batch_dims : Attr::lhs_batch_dims),
-                       other = m_.attrs(i).ints(Attr::lhs_contracting_dims);
-            std::vector<size_t> dims;
-            for (int64_t d : contract) dims.push_back(static_cast<size_t>(d));
-            InstId p = padded(a, of, dims, make_scalar(m_, c, m_.shape(a).type, 0));
-            if (p != a) m_.set_operand(i, k, p);
-            size_t next = batch.size();
-            if (k) next += static_cast<size_t>(m_.shape(m_.operand(i, 0)).rank()) - batch.size() - other.size();
-            for (size_t d = 0; d < static_cast<size_t>(m_.shape(a).rank()); ++d) {
-              auto id = static_cast<int64_t>(d);
-              if (std::find(contract.begin(), contract.end(), id) != contract.end()) continue;
-              auto b = std::find(batch.begin(), batch.end(), id);
-              size_t place = b != batch.end() ? static_cast<size_t>(b - batch.begin()) : next++;
-              if (auto at = of.find(d); at != of.end()) out[place] = at->second;
-            }
-          }
+        case Opcode::Dot:
+          out = of_dot(i, sizes);
           break;
-        }
         case Opcode::DynamicUpdateSlice:
           out = sizes[m_.operand(i, 0)];
           break;

@@ -250,70 +250,79 @@ bool run_scatter_simplifier(Module& m, PassContext& ctx) {
   return changed;
 }
 
+namespace {
+
+CompId topk_comparator(Module& m, ElementType type, bool largest, bool alone) {
+  Universe& u = m.u();
+  CompId less = m.add_computation(fmt::format("compare-{}-than", largest ? "greater" : "less"));
+  ShapeId scalar = u.scalar(type), index = u.scalar(ElementType::S32);
+  InstId a = m.parameter(less, 0, scalar, "p.0.lhs"), b = m.parameter(less, 1, scalar, "p.0.rhs");
+  if (!alone) m.parameter(less, 2, index, "p.1.lhs"), m.parameter(less, 3, index, "p.1.rhs");
+  AttrSet how;
+  how.op = Opcode::Compare;
+  how.set(Attr::direction, u.str(largest ? "GT" : "LT"));
+  if (is_float(type)) how.set(Attr::type, u.str("TOTALORDER"));
+  m.set_root(less, make(m, less, Opcode::Compare, {a, b}, u.attrs(std::move(how)), u.scalar(ElementType::Pred)));
+  return less;
+}
+
+bool topk_as_sort(Module& m, PassContext& ctx, CompId c, InstId i) {
+  Universe& u = m.u();
+  bool call = m.op(i) == Opcode::CustomCall && u.text(m.attrs(i).text(Attr::custom_call_target)) == "TopK" &&
+              m.called(i).size() == 1;
+  if ((m.op(i) != Opcode::TopK && !call) || m.has_control(i) || !m.shape(i).is_tuple()) return false;
+  InstId x = m.operand(i, 0);
+  const Shape s = m.shape(x);
+  bool largest = !m.attrs(i).has(Attr::largest) || m.attrs(i).flag(Attr::largest);
+  if (s.dims.empty() || s.is_dynamic()) return false;
+  // The values alone need no places; a comparator may be written for values only.
+  InstId values = m.users(i).size() == 1 ? m.users(i)[0] : InstId();
+  bool alone = values.valid() && m.op(values) == Opcode::GetTupleElement && !m.attrs(values).integer(Attr::index);
+  bool of_values = call && m.comp(m.called(i)[0]).params.size() == 2;
+  if (call) alone = alone && of_values;
+  if (of_values && !alone) {
+    ctx.note(m, "comparator without places", {i}, "left alone");
+    return false;
+  }
+  if (!ctx.spend(m, "topk is a sort", {i})) return false;
+  int64_t dim = s.rank() - 1, k = u[m.shape(i).elements[0]].dims.back();
+  ShapeId iota_shape = u.array(ElementType::S32, s.dims);
+  InstId iota;
+  if (!alone) iota = make(m, c, Opcode::Iota, {}, attrs_of(u, Opcode::Iota, {{Attr::iota_dimension, dim}}), iota_shape);
+  CompId less;
+  if (call) {
+    less = m.called(i)[0];
+  } else {
+    less = topk_comparator(m, s.type, largest, alone);
+  }
+  AttrSet attrs;
+  attrs.op = Opcode::Sort;
+  attrs.set(Attr::dimensions, Dims{dim}), attrs.set(Attr::is_stable, true), attrs.set(Attr::to_apply, less);
+  std::vector<SliceDim> cut;
+  for (int64_t d = 0; d <= dim; ++d) cut.push_back({0, d == dim ? k : s.dims[static_cast<size_t>(d)], 1});
+  auto first = [&](InstId sorted, size_t n) {
+    return make(m, c, Opcode::Slice, {sorted}, attrs_of(u, Opcode::Slice, {{Attr::slice, cut}}),
+                m.shape(i).elements[n]);
+  };
+  if (alone) {
+    InstId sort = make(m, c, Opcode::Sort, {x}, u.attrs(std::move(attrs)), m.shape_id(x));
+    m.set_meta(sort, m[i].meta);
+    return m.replace(values, first(sort, 0));
+  }
+  InstId sort = make(m, c, Opcode::Sort, {x, iota}, u.attrs(std::move(attrs)), u.tuple({m.shape_id(x), iota_shape}));
+  std::vector<InstId> parts;
+  for (size_t n = 0; n < 2; ++n) parts.push_back(first(make_element(m, sort, static_cast<int64_t>(n)), n));
+  return m.replace(i, make(m, c, Opcode::Tuple, parts, {}, m.shape_id(i)));
+}
+
+}  // namespace
+
 //   topk(A), k=5      →      slices of sort(A, iota)
 bool run_topk_decomposer(Module& m, PassContext& ctx) {
   if (!m.has_any({Opcode::TopK, Opcode::CustomCall})) return false;
   bool changed = false;
-  Universe& u = m.u();
   for (CompId c : m.nonfusion_computations())
-    for (InstId i : m.post_order(c)) {
-      bool call = m.op(i) == Opcode::CustomCall && u.text(m.attrs(i).text(Attr::custom_call_target)) == "TopK" &&
-                  m.called(i).size() == 1;
-      if ((m.op(i) != Opcode::TopK && !call) || m.has_control(i) || !m.shape(i).is_tuple()) continue;
-      InstId x = m.operand(i, 0);
-      const Shape s = m.shape(x);
-      bool largest = !m.attrs(i).has(Attr::largest) || m.attrs(i).flag(Attr::largest);
-      if (s.dims.empty() || s.is_dynamic()) continue;
-      // The values alone need no places; a comparator may be written for values only.
-      InstId values = m.users(i).size() == 1 ? m.users(i)[0] : InstId();
-      bool alone = values.valid() && m.op(values) == Opcode::GetTupleElement && !m.attrs(values).integer(Attr::index);
-      bool of_values = call && m.comp(m.called(i)[0]).params.size() == 2;
-      if (call) alone = alone && of_values;
-      if (of_values && !alone) {
-        ctx.note(m, "comparator without places", {i}, "left alone");
-        continue;
-      }
-      if (!ctx.spend(m, "topk is a sort", {i})) continue;
-      int64_t dim = s.rank() - 1, k = u[m.shape(i).elements[0]].dims.back();
-      ShapeId iota_shape = u.array(ElementType::S32, s.dims);
-      InstId iota;
-      if (!alone)
-        iota = make(m, c, Opcode::Iota, {}, attrs_of(u, Opcode::Iota, {{Attr::iota_dimension, dim}}), iota_shape);
-      CompId less;
-      if (call) {
-        less = m.called(i)[0];
-      } else {
-        less = m.add_computation(fmt::format("compare-{}-than", largest ? "greater" : "less"));
-        ShapeId scalar = u.scalar(s.type), index = u.scalar(ElementType::S32);
-        InstId a = m.parameter(less, 0, scalar, "p.0.lhs"), b = m.parameter(less, 1, scalar, "p.0.rhs");
-        if (!alone) m.parameter(less, 2, index, "p.1.lhs"), m.parameter(less, 3, index, "p.1.rhs");
-        AttrSet how;
-        how.op = Opcode::Compare;
-        how.set(Attr::direction, u.str(largest ? "GT" : "LT"));
-        if (is_float(s.type)) how.set(Attr::type, u.str("TOTALORDER"));
-        m.set_root(less, make(m, less, Opcode::Compare, {a, b}, u.attrs(std::move(how)), u.scalar(ElementType::Pred)));
-      }
-      AttrSet attrs;
-      attrs.op = Opcode::Sort;
-      attrs.set(Attr::dimensions, Dims{dim}), attrs.set(Attr::is_stable, true), attrs.set(Attr::to_apply, less);
-      std::vector<SliceDim> cut;
-      for (int64_t d = 0; d <= dim; ++d) cut.push_back({0, d == dim ? k : s.dims[static_cast<size_t>(d)], 1});
-      auto first = [&](InstId sorted, size_t n) {
-        return make(m, c, Opcode::Slice, {sorted}, attrs_of(u, Opcode::Slice, {{Attr::slice, cut}}),
-                    m.shape(i).elements[n]);
-      };
-      if (alone) {
-        InstId sort = make(m, c, Opcode::Sort, {x}, u.attrs(std::move(attrs)), m.shape_id(x));
-        m.set_meta(sort, m[i].meta);
-        changed |= m.replace(values, first(sort, 0));
-        continue;
-      }
-      InstId sort =
-          make(m, c, Opcode::Sort, {x, iota}, u.attrs(std::move(attrs)), u.tuple({m.shape_id(x), iota_shape}));
-      std::vector<InstId> parts;
-      for (size_t n = 0; n < 2; ++n) parts.push_back(first(make_element(m, sort, static_cast<int64_t>(n)), n));
-      changed |= m.replace(i, make(m, c, Opcode::Tuple, parts, {}, m.shape_id(i)));
-    }
+    for (InstId i : m.post_order(c)) changed |= topk_as_sort(m, ctx, c, i);
   return changed;
 }
 

@@ -30,6 +30,68 @@ CompId with_sides(Module& m, CompId less, int64_t operand) {
   return own;
 }
 
+InstId counter(Module& m, InstId i, int64_t dim) {
+  Universe& u = m.u();
+  Shape s = m.shape(m.operand(i, 0));
+  s.type = ElementType::S32;
+  ShapeId shape = u.shape(std::move(s));
+  return make(m, m.parent(i), Opcode::Iota, {}, attrs_of(u, Opcode::Iota, {{Attr::iota_dimension, dim}}), shape);
+}
+
+// The sort with one more operand.
+InstId with_operand(Module& m, InstId i, InstId more) {
+  std::vector<InstId> ops(m.operands(i).begin(), m.operands(i).end());
+  ops.push_back(more);
+  std::vector<ShapeId> shapes;
+  for (InstId o : ops) shapes.push_back(m.shape_id(o));
+  if (m.shape(i).is_tuple())
+    std::copy(m.shape(i).elements.begin(), m.shape(i).elements.end(), shapes.begin());
+  else
+    shapes[0] = m.shape_id(i);
+  return m.clone_inst(i, m.parent(i), ops, m.u().tuple(shapes));
+}
+
+// Where neither side is less than the other, the operand `at` decides: the comparator again with both sides exchanged.
+void break_ties(Module& m, CompId less, int64_t at) {
+  Universe& u = m.u();
+  std::unordered_map<InstId, InstId> map;
+  const std::vector<InstId> params = m.comp(less).params;
+  std::vector<InstId> order = m.post_order(less);
+  InstId root = m.comp(less).root;
+  for (InstId b : order) {
+    if (m.op(b) == Opcode::Parameter || m.op(b) == Opcode::Constant) {
+      map[b] = m.op(b) == Opcode::Constant ? b : params[static_cast<size_t>(m.parameter_number(b) ^ 1)];
+      continue;
+    }
+    std::vector<InstId> args;
+    for (InstId o : m.operands(b)) args.push_back(map.at(o));
+    map[b] = m.clone_inst(b, less, args);
+  }
+  ShapeId pred = u.scalar(ElementType::Pred);
+  auto compare = [&](InstId a, InstId b, const char* direction) {
+    return make(m, less, Opcode::Compare, {a, b}, attrs_of(u, Opcode::Compare, {{Attr::direction, u.str(direction)}}),
+                pred);
+  };
+  InstId same = compare(root, map.at(root), "EQ");
+  InstId first = compare(params[static_cast<size_t>(2 * at)], params[static_cast<size_t>(2 * at + 1)], "LT");
+  m.set_root(less, make(m, less, Opcode::Select, {same, first, root}, {}, pred));
+}
+
+// What readers of `i` see is what `sort` gives, but for the last.
+void take_results(Module& m, InstId i, InstId sort) {
+  const size_t n = m.operand_count(i);
+  auto part = [&](size_t k) { return make_element(m, sort, static_cast<int64_t>(k)); };
+  InstId to;
+  if (m.shape(i).is_tuple()) {
+    std::vector<InstId> parts;
+    for (size_t k = 0; k < n; ++k) parts.push_back(part(k));
+    to = make(m, m.parent(i), Opcode::Tuple, parts, {}, m.shape_id(i));
+  } else {
+    to = part(0);
+  }
+  m.replace(i, to);
+}
+
 }  // namespace
 
 //   sort(K), is_stable=true, to_apply=less
@@ -40,7 +102,6 @@ bool run_stable_sort_expander(Module& m, PassContext& ctx) {
   for (CompId c : m.nonfusion_computations())
     for (InstId i : m.post_order(c))
       if (m.op(i) == Opcode::Sort && m.attrs(i).flag(Attr::is_stable)) sorts.push_back(i);
-  Universe& u = m.u();
   // Comparators that several operations share are copied before they change.
   std::unordered_map<CompId, size_t> uses;
   for (CompId c : m.computations())
@@ -59,21 +120,9 @@ bool run_stable_sort_expander(Module& m, PassContext& ctx) {
     CompId less = m.called(i)[0];
     InstId sort = i;
     if (at < 0) {
-      Shape s = keys;
-      s.type = ElementType::S32;
-      ShapeId iota_shape = u.shape(std::move(s));
-      InstId iota =
-          make(m, m.parent(i), Opcode::Iota, {}, attrs_of(u, Opcode::Iota, {{Attr::iota_dimension, dim}}), iota_shape);
-      std::vector<InstId> ops(m.operands(i).begin(), m.operands(i).end());
-      ops.push_back(iota);
+      InstId iota = counter(m, i, dim);
       CompId own = with_sides(m, less, static_cast<int64_t>(n));
-      std::vector<ShapeId> shapes;
-      for (InstId o : ops) shapes.push_back(m.shape_id(o));
-      if (m.shape(i).is_tuple())
-        std::copy(m.shape(i).elements.begin(), m.shape(i).elements.end(), shapes.begin());
-      else
-        shapes[0] = m.shape_id(i);
-      sort = m.clone_inst(i, m.parent(i), ops, u.tuple(shapes));
+      sort = with_operand(m, i, iota);
       m.replace_called(sort, less, own);
       --uses[less];
       less = own, at = static_cast<int64_t>(n);
@@ -85,40 +134,8 @@ bool run_stable_sort_expander(Module& m, PassContext& ctx) {
       }
     }
     m.erase_attr(sort, Attr::is_stable);
-    // The comparator again with both sides exchanged: where they agree, neither is less.
-    std::unordered_map<InstId, InstId> map;
-    const std::vector<InstId> params = m.comp(less).params;
-    std::vector<InstId> order = m.post_order(less);
-    InstId root = m.comp(less).root;
-    for (InstId b : order) {
-      if (m.op(b) == Opcode::Parameter || m.op(b) == Opcode::Constant) {
-        map[b] = m.op(b) == Opcode::Constant ? b : params[static_cast<size_t>(m.parameter_number(b) ^ 1)];
-        continue;
-      }
-      std::vector<InstId> args;
-      for (InstId o : m.operands(b)) args.push_back(map.at(o));
-      map[b] = m.clone_inst(b, less, args);
-    }
-    ShapeId pred = u.scalar(ElementType::Pred);
-    auto compare = [&](InstId a, InstId b, const char* direction) {
-      return make(m, less, Opcode::Compare, {a, b}, attrs_of(u, Opcode::Compare, {{Attr::direction, u.str(direction)}}),
-                  pred);
-    };
-    InstId same = compare(root, map.at(root), "EQ");
-    InstId first = compare(params[static_cast<size_t>(2 * at)], params[static_cast<size_t>(2 * at + 1)], "LT");
-    m.set_root(less, make(m, less, Opcode::Select, {same, first, root}, {}, pred));
-    if (sort != i) {
-      auto part = [&](size_t k) { return make_element(m, sort, static_cast<int64_t>(k)); };
-      InstId to;
-      if (m.shape(i).is_tuple()) {
-        std::vector<InstId> parts;
-        for (size_t k = 0; k < n; ++k) parts.push_back(part(k));
-        to = make(m, m.parent(i), Opcode::Tuple, parts, {}, m.shape_id(i));
-      } else {
-        to = part(0);
-      }
-      m.replace(i, to);
-    }
+    break_ties(m, less, at);
+    if (sort != i) take_results(m, i, sort);
     changed = true;
   }
   return changed;

@@ -65,6 +65,46 @@ std::optional<Taken> taken(const Module& m, InstId sort, int64_t dim) {
   return out;
 }
 
+bool as_topk(Module& m, PassContext& ctx, CompId c, InstId i) {
+  Universe& u = m.u();
+  if (m.op(i) != Opcode::Sort || m.operand_count(i) > 2) return false;
+  InstId data = m.operand(i, 0);
+  const Shape s = m.shape(data);
+  if (s.type != ElementType::F32 && s.type != ElementType::BF16) return false;
+  int64_t dim = m.attrs(i).ints(Attr::dimensions)[0], rank = s.rank();
+  if ((dim != 0 && dim != rank - 1) || s.elements_count() == 0 || !greater_first(m, m.called(i)[0])) return false;
+  if (m.operand_count(i) == 2 && !counts_up(m, m.operand(i, 1), dim)) return false;
+  std::optional<Taken> first = taken(m, i, dim);
+  if (!first || !ctx.spend(m, "the first of a sort", {i})) return false;
+  int64_t n = s.dims[static_cast<size_t>(dim)], batch = s.elements_count() / n, k = first->k;
+  InstId input = data;
+  if (rank > 2)
+    input = make(m, c, Opcode::Reshape, {data}, {}, u.array(s.type, dim == 0 ? Dims{n, batch} : Dims{batch, n}));
+  bool turned = rank > 1 && dim == 0;
+  if (turned)
+    input =
+        make(m, c, Opcode::Transpose, {input}, dims_attr(u, Opcode::Transpose, {1, 0}), u.array(s.type, {batch, n}));
+  Dims out = rank > 1 ? Dims{batch, k} : Dims{k};
+  ShapeId values = u.array(s.type, out), indices = u.array(ElementType::S32, out);
+  AttrsId attrs = attrs_of(
+      u, Opcode::CustomCall,
+      {{Attr::custom_call_target, u.str("TopK")}, {Attr::called_computations, std::vector<CompId>{m.called(i)[0]}}});
+  InstId call = make(m, c, Opcode::CustomCall, {input}, attrs, u.tuple({values, indices}));
+  m.set_meta(call, m[i].meta);
+  std::vector<InstId> results{make_element(m, call, 0), make_element(m, call, 1)};
+  for (InstId& r : results) {
+    ElementType t = m.shape(r).type;
+    if (turned) r = make(m, c, Opcode::Transpose, {r}, dims_attr(u, Opcode::Transpose, {1, 0}), u.array(t, {k, batch}));
+    if (rank > 2) {
+      Dims whole = s.dims;
+      whole[static_cast<size_t>(dim)] = k;
+      r = make(m, c, Opcode::Reshape, {r}, {}, u.array(t, whole));
+    }
+  }
+  for (auto& [slice, result] : first->slices) m.replace_all_uses(slice, results[result]);
+  return true;
+}
+
 }  // namespace
 
 //   slices [0:k] of sort(A, iota), greatest first      →      results of TopK(A), A as a matrix whose rows are sorted
@@ -72,47 +112,8 @@ std::optional<Taken> taken(const Module& m, InstId sort, int64_t dim) {
 bool run_topk_rewriter(Module& m, PassContext& ctx) {
   if (!m.count(Opcode::Sort)) return false;
   bool changed = false;
-  Universe& u = m.u();
   for (CompId c : m.nonfusion_computations())
-    for (InstId i : m.post_order(c)) {
-      if (m.op(i) != Opcode::Sort || m.operand_count(i) > 2) continue;
-      InstId data = m.operand(i, 0);
-      const Shape s = m.shape(data);
-      if (s.type != ElementType::F32 && s.type != ElementType::BF16) continue;
-      int64_t dim = m.attrs(i).ints(Attr::dimensions)[0], rank = s.rank();
-      if ((dim != 0 && dim != rank - 1) || s.elements_count() == 0 || !greater_first(m, m.called(i)[0])) continue;
-      if (m.operand_count(i) == 2 && !counts_up(m, m.operand(i, 1), dim)) continue;
-      std::optional<Taken> first = taken(m, i, dim);
-      if (!first || !ctx.spend(m, "the first of a sort", {i})) continue;
-      int64_t n = s.dims[static_cast<size_t>(dim)], batch = s.elements_count() / n, k = first->k;
-      InstId input = data;
-      if (rank > 2)
-        input = make(m, c, Opcode::Reshape, {data}, {}, u.array(s.type, dim == 0 ? Dims{n, batch} : Dims{batch, n}));
-      bool turned = rank > 1 && dim == 0;
-      if (turned)
-        input = make(m, c, Opcode::Transpose, {input}, dims_attr(u, Opcode::Transpose, {1, 0}),
-                     u.array(s.type, {batch, n}));
-      Dims out = rank > 1 ? Dims{batch, k} : Dims{k};
-      ShapeId values = u.array(s.type, out), indices = u.array(ElementType::S32, out);
-      AttrsId attrs = attrs_of(u, Opcode::CustomCall,
-                               {{Attr::custom_call_target, u.str("TopK")},
-                                {Attr::called_computations, std::vector<CompId>{m.called(i)[0]}}});
-      InstId call = make(m, c, Opcode::CustomCall, {input}, attrs, u.tuple({values, indices}));
-      m.set_meta(call, m[i].meta);
-      std::vector<InstId> results{make_element(m, call, 0), make_element(m, call, 1)};
-      for (InstId& r : results) {
-        ElementType t = m.shape(r).type;
-        if (turned)
-          r = make(m, c, Opcode::Transpose, {r}, dims_attr(u, Opcode::Transpose, {1, 0}), u.array(t, {k, batch}));
-        if (rank > 2) {
-          Dims whole = s.dims;
-          whole[static_cast<size_t>(dim)] = k;
-          r = make(m, c, Opcode::Reshape, {r}, {}, u.array(t, whole));
-        }
-      }
-      for (auto& [slice, result] : first->slices) m.replace_all_uses(slice, results[result]);
-      changed = true;
-    }
+    for (InstId i : m.post_order(c)) changed |= as_topk(m, ctx, c, i);
   return changed;
 }
 

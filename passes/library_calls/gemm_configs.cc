@@ -36,7 +36,7 @@ InstId dot_of(const Module& m, InstId fusion) {
 template <class Rewrite>
 bool each_gemm(Module& m, Rewrite&& rewrite) {
   bool changed = false;
-  for (CompId c : m.nonfusion_computations())
+  for (CompId c : m.nonfusion_computations()) {
     for (InstId i : m.post_order(c)) {
       if (m.op(i) != Opcode::Fusion) continue;
       Json config = Json::parse(m.u().text(m.attrs(i).text(Attr::backend_config)), nullptr, false);
@@ -46,6 +46,7 @@ bool each_gemm(Module& m, Rewrite&& rewrite) {
       m.set_attr(i, Attr::backend_config, m.u().str(config.dump()));
       changed = true;
     }
+  }
   return changed;
 }
 

@@ -79,7 +79,21 @@ JudgeOptions judge_options(const JudgeArgs& a) {
   return o;
 }
 
-void add_debug_commands(CLI::App& app, int* code) {
+namespace {
+
+// Of bisect, over compilations by an installed XLA.
+void add_compilation_options(CLI::App* c, BisectArgs& bisect) {
+  const std::string over = "Over compilations by an installed XLA";
+  c->add_option("--releases", bisect.releases, "A..B: which release of jaxlib, flag and pass; newest is a release, too")
+      ->group(over);
+  c->add_flag("--flags", bisect.flags, "which of --xla-flags; with --releases=A..B which default that changed")
+      ->group(over);
+  c->add_flag("--passes", bisect.passes, "which pass, left out")->group(over);
+  c->add_option("--by", bisect.by, "value (for the CPU), memory, time (bound), kernels (else), compile-time or crash")
+      ->group(over);
+}
+
+void add_bisect(CLI::App& app, int* code) {
   static BisectArgs bisect;
   CLI::App* c = app.add_subcommand("bisect", "the pass, then the rewrite, that turns good into bad");
   c->footer(
@@ -124,18 +138,13 @@ void add_debug_commands(CLI::App& app, int* code) {
       "releases no pass");
   c->add_flag("--json", bisect.json);
   add_engine_options(c, bisect.engine);
-  const std::string over = "Over compilations by an installed XLA";
-  c->add_option("--releases", bisect.releases, "A..B: which release of jaxlib, flag and pass; newest is a release, too")
-      ->group(over);
-  c->add_flag("--flags", bisect.flags, "which of --xla-flags; with --releases=A..B which default that changed")
-      ->group(over);
-  c->add_flag("--passes", bisect.passes, "which pass, left out")->group(over);
-  c->add_option("--by", bisect.by, "value (for the CPU), memory, time (bound), kernels (else), compile-time or crash")
-      ->group(over);
+  add_compilation_options(c, bisect);
   c->callback([code] { *code = cmd_bisect(bisect); });
+}
 
+void add_check(CLI::App& app, int* code) {
   static CheckArgs check;
-  c = app.add_subcommand("check", "is a compiled result right, or is it rounding, or what HLO leaves open?");
+  CLI::App* c = app.add_subcommand("check", "is a compiled result right, or is it rounding, or what HLO leaves open?");
   c->footer(
       "Examples:\n"
       "  hlo-replay check dump:before_optimizations --inputs=in.npz --outputs=got.npz\n"
@@ -170,10 +179,12 @@ void add_debug_commands(CLI::App& app, int* code) {
   c->add_flag("--no-verify", check.no_verify, kNoVerifyHelp);
   c->add_flag("--json", check.json);
   c->callback([code] { *code = cmd_check(check); });
+}
 
+void add_capture(CLI::App& app, int* code) {
   static CaptureArgs capture;
-  c = app.add_subcommand("capture",
-                         "run a program (jax, TensorFlow, PyTorch/XLA) and keep every stage of what it compiles");
+  CLI::App* c = app.add_subcommand(
+      "capture", "run a program (jax, TensorFlow, PyTorch/XLA) and keep every stage of what it compiles");
   c->footer(
       "Examples:\n"
       "  hlo-replay capture -o /tmp/xla_dump -- python3 train.py\n"
@@ -192,9 +203,11 @@ void add_debug_commands(CLI::App& app, int* code) {
   c->add_flag("--json", capture.json);
   c->add_option("COMMAND", capture.program, "after --");
   c->callback([code] { *code = cmd_capture(capture); });
+}
 
+void add_reduce(CLI::App& app, int* code) {
   static ReduceArgs reduce;
-  c = app.add_subcommand("reduce", "the smallest module that still goes wrong");
+  CLI::App* c = app.add_subcommand("reduce", "the smallest module that still goes wrong");
   c->footer(
       "Examples:\n"
       "  hlo-replay reduce model.hlo --passes=algsimp -o bug       results differ after these passes\n"
@@ -229,9 +242,11 @@ void add_debug_commands(CLI::App& app, int* code) {
   c->add_flag("--force", reduce.force, "replace it");
   c->add_flag("--json", reduce.json);
   c->callback([code] { *code = cmd_reduce(reduce); });
+}
 
+void add_explain(CLI::App& app, int* code) {
   static ExplainArgs explain;
-  c = app.add_subcommand("explain", "what became of an instruction, why two did not fuse, what a pass did");
+  CLI::App* c = app.add_subcommand("explain", "what became of an instruction, why two did not fuse, what a pass did");
   c->footer(
       "Examples:\n"
       "  hlo-replay explain /tmp/xla_dump dot.5              its history through every stage, buffer, thunk, source\n"
@@ -254,9 +269,11 @@ void add_debug_commands(CLI::App& app, int* code) {
                 "times of a run: .xplane.pb, trace events (.json, .gz), or a table of nsys or nvprof (.csv)");
   c->add_flag("--json", explain.json);
   c->callback([code] { *code = cmd_explain(explain); });
+}
 
+void add_extract(CLI::App& app, int* code) {
   static ExtractArgs extract;
-  c = app.add_subcommand("extract", "an instruction and what it is computed from, as a module that runs");
+  CLI::App* c = app.add_subcommand("extract", "an instruction and what it is computed from, as a module that runs");
   c->footer("Example:\n  hlo-replay extract model.hlo fusion.12 --hops=0 -o fusion.hlo --inputs-out=fusion.npz");
   c->add_option("FILE", extract.file, "module or stage")->required();
   c->add_option("INSTRUCTION", extract.instruction, "its name");
@@ -268,9 +285,11 @@ void add_debug_commands(CLI::App& app, int* code) {
   c->add_option("--inputs-out", extract.inputs_out, ".npz with the values that a run of FILE gives its parameters");
   c->add_flag("--json", extract.json, "what was written, and the module's text where no file is named");
   c->callback([code] { *code = cmd_extract(extract); });
+}
 
+void add_step(CLI::App& app, int* code) {
   static StepArgs step;
-  c = app.add_subcommand("step", "a pipeline as in a debugger: next, back, break, print, diff, exec, edit");
+  CLI::App* c = app.add_subcommand("step", "a pipeline as in a debugger: next, back, break, print, diff, exec, edit");
   c->footer(
       "Examples:\n"
       "  hlo-replay step model.hlo\n"
@@ -283,9 +302,11 @@ void add_debug_commands(CLI::App& app, int* code) {
   c->add_option("--disable-passes", step.disabled, "leave these out");
   add_run_options(c, step.how);
   c->callback([code] { *code = cmd_step(step); });
+}
 
+void add_link(CLI::App& app, int* code) {
   static LinkArgs link;
-  c = app.add_subcommand("link", "the modules of one run as one graph: which result feeds which parameter");
+  CLI::App* c = app.add_subcommand("link", "the modules of one run as one graph: which result feeds which parameter");
   c->footer(
       "Examples:\n"
       "  hlo-replay link /tmp/xla_dump                                 every module of a folder\n"
@@ -303,10 +324,12 @@ void add_debug_commands(CLI::App& app, int* code) {
   c->add_flag("--force", link.force, "replace existing files");
   c->add_flag("--json", link.json);
   c->callback([code] { *code = cmd_link(link); });
+}
 
+void add_isolate(CLI::App& app, int* code) {
   static IsolateArgs isolate;
-  c = app.add_subcommand("isolate",
-                         "every distinct fusion, call of a library and large operation, alone, run and compared");
+  CLI::App* c = app.add_subcommand(
+      "isolate", "every distinct fusion, call of a library and large operation, alone, run and compared");
   c->footer("Example:\n  hlo-replay isolate /tmp/xla_dump:after_optimizations -o kernels");
   c->add_option("FILE", isolate.file, "module or stage")->required();
   add_run_options(c, isolate);
@@ -315,10 +338,12 @@ void add_debug_commands(CLI::App& app, int* code) {
   c->add_flag("--force", isolate.force, "replace it");
   c->add_flag("--json", isolate.json);
   c->callback([code] { *code = cmd_isolate(isolate); });
+}
 
+void add_occupancy(CLI::App& app, int* code) {
   static OccupancyArgs occupancy;
-  c = app.add_subcommand("occupancy",
-                         "registers, blocks and occupancy of every kernel, what limits it, whether it matters");
+  CLI::App* c = app.add_subcommand(
+      "occupancy", "registers, blocks and occupancy of every kernel, what limits it, whether it matters");
   c->footer(
       "Examples:\n  hlo-replay occupancy out:after_optimizations --gpu=A10G,H100   kernels that hlo-replay makes of "
       "it\n"
@@ -329,6 +354,21 @@ void add_debug_commands(CLI::App& app, int* code) {
   c->add_option("--gpu", occupancy.gpus, "T4, V100, A10G, A100, L4, RTX4090, H100, H200; several with commas");
   c->add_flag("--json", occupancy.json);
   c->callback([code] { *code = cmd_occupancy(occupancy); });
+}
+
+}  // namespace
+
+void add_debug_commands(CLI::App& app, int* code) {
+  add_bisect(app, code);
+  add_check(app, code);
+  add_capture(app, code);
+  add_reduce(app, code);
+  add_explain(app, code);
+  add_extract(app, code);
+  add_step(app, code);
+  add_link(app, code);
+  add_isolate(app, code);
+  add_occupancy(app, code);
 }
 
 }  // namespace hlo

@@ -467,10 +467,17 @@ Links link_modules(const std::vector<LinkModule>& modules, const GraphDef* graph
   return Linker(modules, graph).run();
 }
 
-std::unique_ptr<Module> stitched(const std::vector<LinkModule>& modules, const Links& links,
-                                 const std::vector<LinkEdge>& edges, const std::string& name) {
-  std::map<std::pair<size_t, size_t>, const LinkEdge*> feeds;
+namespace {
+
+// Who feeds which parameter, by module and number; and which results are used so.
+struct Feeds {
+  std::map<std::pair<size_t, size_t>, const LinkEdge*> by;
   std::set<std::pair<size_t, size_t>> used;
+};
+
+// Throws Failure(kUsage) where they cannot.
+Feeds feeds_of(const std::vector<LinkModule>& modules, const Links& links, const std::vector<LinkEdge>& edges) {
+  Feeds out;
   const Universe& u = modules.at(0).module->u();
   for (const LinkEdge& e : edges) {
     const LinkLeaf &r = links.leaves[e.from].results[e.result], &p = links.leaves[e.to].parameters[e.parameter];
@@ -480,10 +487,18 @@ std::unique_ptr<Module> stitched(const std::vector<LinkModule>& modules, const L
     if (u.shape_text_plain(r.shape) != u.shape_text_plain(p.shape))
       fail(FailureKind::kUsage, "{} o{} is {}, {} p{} is {}", modules[e.from].label, e.result,
            u.shape_text_plain(r.shape), modules[e.to].label, e.parameter, u.shape_text_plain(p.shape));
-    if (!feeds.emplace(std::pair(e.to, e.parameter), &e).second)
+    if (!out.by.emplace(std::pair(e.to, e.parameter), &e).second)
       fail(FailureKind::kUsage, "{} p{} has two sources", modules[e.to].label, e.parameter);
-    used.insert({e.from, e.result});
+    out.used.insert({e.from, e.result});
   }
+  return out;
+}
+
+}  // namespace
+
+std::unique_ptr<Module> stitched(const std::vector<LinkModule>& modules, const Links& links,
+                                 const std::vector<LinkEdge>& edges, const std::string& name) {
+  const Feeds feeds = feeds_of(modules, links, edges);
   auto out = std::make_unique<Module>(modules[0].module->universe());
   Module& m = *out;
   Universe& w = m.u();
@@ -513,7 +528,7 @@ std::unique_ptr<Module> stitched(const std::vector<LinkModule>& modules, const L
           return m.add(entry, {.op = Opcode::Tuple, .shape = shape, .operands = parts});
         }
         size_t at = leaf++;
-        if (auto f = feeds.find({k, at}); f != feeds.end()) {
+        if (auto f = feeds.by.find({k, at}); f != feeds.by.end()) {
           InstId value = results[f->second->from][f->second->result];
           if (m.shape_id(value) == shape) return value;
           return m.add(entry, {.op = Opcode::Copy, .shape = shape, .operands = {value}});  // another layout
@@ -543,7 +558,7 @@ std::unique_ptr<Module> stitched(const std::vector<LinkModule>& modules, const L
   std::vector<ShapeId> shapes;
   for (size_t k = 0; k < modules.size(); ++k)
     for (size_t r = 0; r < results[k].size(); ++r)
-      if (!used.contains({k, r})) outputs.push_back(results[k][r]), shapes.push_back(m.shape_id(results[k][r]));
+      if (!feeds.used.contains({k, r})) outputs.push_back(results[k][r]), shapes.push_back(m.shape_id(results[k][r]));
   InstId root = outputs.size() == 1
                     ? outputs[0]
                     : m.add(entry, {.op = Opcode::Tuple, .shape = w.tuple(shapes), .operands = outputs});

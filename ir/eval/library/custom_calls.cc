@@ -132,6 +132,67 @@ void Evaluator::check_target(InstId inst) {
     refuse(inst, fmt::format("{} is LAPACK's, and libopenblas.so.0 is not here", target));
 }
 
+Value Evaluator::library_topk(InstId inst, const Value& in) {
+  const ShapeId out_id = m_.shape_id(inst);
+  // The comparator tells the direction; without one the largest come first.
+  bool largest = true;
+  if (!m_.called(inst).empty()) {
+    InstId root = m_.comp(m_.called(inst)[0]).root;
+    largest = m_.op(root) != Opcode::Compare || u_.text(m_.attrs(root).text(Attr::direction)) != "LT";
+  }
+  std::string_view config = u_.text(m_.attrs(inst).text(Attr::backend_config));
+  if (config.find("largest") != std::string_view::npos && config.find("false") != std::string_view::npos)
+    largest = false;
+  return topk(inst, in, u_[u_[out_id].elements[0]].dims.back(), largest);
+}
+
+Value Evaluator::library_cholesky(InstId inst, const Value& in) {
+  const ShapeId out_id = m_.shape_id(inst);
+  BackendConfig config = backend_config(u_.text(m_.attrs(inst).text(Attr::backend_config)), "cholesky_options");
+  Value out = make(out_id);
+  (u_[out_id].is_tuple() ? out.elements[0] : out) =
+      cholesky_factor(in, flag(config, "lower"), u_[out_id].is_tuple() ? u_[out_id].elements[0] : out_id);
+  return out;
+}
+
+Value Evaluator::library_triangular_solve(InstId inst, const std::vector<Value>& ops) {
+  const ShapeId out_id = m_.shape_id(inst);
+  const BackendConfig config =
+      backend_config(u_.text(m_.attrs(inst).text(Attr::backend_config)), "triangular_solve_options");
+  const std::string transposed = word(config, "transpose_a", "NO_TRANSPOSE");
+  Value out = make(out_id);
+  out.elements[0] =
+      triangular_solve({flag(config, "left_side"), flag(config, "lower"), flag(config, "unit_diagonal"), transposed},
+                       ops[0], ops[1], u_[out_id].elements[0]);
+  return out;
+}
+
+// oneDNN's.
+Value Evaluator::library_layer_norm(InstId inst, const std::vector<Value>& ops) {
+  const ShapeId out_id = m_.shape_id(inst);
+  const Shape& s = u_[out_id];
+  BackendConfig config = backend_config(u_.text(m_.attrs(inst).text(Attr::backend_config)), "onednn_layer_norm_config");
+  if (word(config, "rescale", "") != "SCALE_AND_SHIFT" || s.dims.empty() || !is_float(s.type))
+    refuse(inst, "a layer norm of this configuration");
+  // The number's bits travel as an integer.
+  float epsilon = std::bit_cast<float>(static_cast<int32_t>(number(config, "epsilon_typecast", 0)));
+  Value out = make(out_id);
+  int64_t n = s.dims.back();
+  auto get = [&](const Value& v, int64_t i) {
+    ElementType t = u_[v.shape].type;
+    return load_double(t, v.bytes() + i * storage_bytes(t));
+  };
+  for (int64_t row = 0; n && row < s.elements_count() / n; ++row) {
+    double mean = 0, variance = 0;
+    for (int64_t k = 0; k < n; ++k) mean += get(ops[0], row * n + k) / static_cast<double>(n);
+    for (int64_t k = 0; k < n; ++k) variance += std::pow(get(ops[0], row * n + k) - mean, 2) / static_cast<double>(n);
+    for (int64_t k = 0; k < n; ++k)
+      store_double(s.type, out.data->data() + (row * n + k) * storage_bytes(s.type),
+                   (get(ops[0], row * n + k) - mean) / std::sqrt(variance + epsilon) * get(ops[1], k) + get(ops[2], k));
+  }
+  return out;
+}
+
 Value Evaluator::custom_call(InstId inst, std::vector<Value>& ops) {
   check_target(inst);
   const AttrSet& a = m_.attrs(inst);
@@ -153,32 +214,13 @@ Value Evaluator::custom_call(InstId inst, std::vector<Value>& ops) {
   if (target == "__cublas$lt$groupedMatmul") return library_grouped_gemm(inst, ops);
   if (target == "__cublas$lt$matmul$mx") return library_scaled_gemm(inst, ops);
   if ((target == "TopK" || target == "__gpu$TopK") && ops.size() == 1 && u_[out_id].is_tuple()) {
-    // The comparator tells the direction; without one the largest come first.
-    bool largest = true;
-    if (!m_.called(inst).empty()) {
-      InstId root = m_.comp(m_.called(inst)[0]).root;
-      largest = m_.op(root) != Opcode::Compare || u_.text(m_.attrs(root).text(Attr::direction)) != "LT";
-    }
-    std::string_view config = u_.text(a.text(Attr::backend_config));
-    if (config.find("largest") != std::string_view::npos && config.find("false") != std::string_view::npos)
-      largest = false;
-    return topk(inst, ops[0], u_[u_[out_id].elements[0]].dims.back(), largest);
+    return library_topk(inst, ops[0]);
   }
   if ((target == "__cusolver$cholesky" || target == "cusolver$cholesky") && ops.size() == 1) {
-    BackendConfig config = backend_config(u_.text(a.text(Attr::backend_config)), "cholesky_options");
-    Value out = make(out_id);
-    (u_[out_id].is_tuple() ? out.elements[0] : out) =
-        cholesky_factor(ops[0], flag(config, "lower"), u_[out_id].is_tuple() ? u_[out_id].elements[0] : out_id);
-    return out;
+    return library_cholesky(inst, ops[0]);
   }
   if (target == "__cublas$triangularSolve" && ops.size() == 2 && u_[out_id].is_tuple()) {
-    const BackendConfig config = backend_config(u_.text(a.text(Attr::backend_config)), "triangular_solve_options");
-    const std::string transposed = word(config, "transpose_a", "NO_TRANSPOSE");
-    Value out = make(out_id);
-    out.elements[0] =
-        triangular_solve({flag(config, "left_side"), flag(config, "lower"), flag(config, "unit_diagonal"), transposed},
-                         ops[0], ops[1], u_[out_id].elements[0]);
-    return out;
+    return library_triangular_solve(inst, ops);
   }
   if (Value out; matrix_call(inst, ops, &out)) return out;
   // Nothing is printed, nothing comes back.
@@ -190,28 +232,7 @@ Value Evaluator::custom_call(InstId inst, std::vector<Value>& ops) {
     return out;
   }
   if (target == "__onednn$layernorm" && ops.size() == 3) {
-    const Shape& s = u_[out_id];
-    BackendConfig config = backend_config(u_.text(a.text(Attr::backend_config)), "onednn_layer_norm_config");
-    if (word(config, "rescale", "") != "SCALE_AND_SHIFT" || s.dims.empty() || !is_float(s.type))
-      refuse(inst, "a layer norm of this configuration");
-    // The number's bits travel as an integer.
-    float epsilon = std::bit_cast<float>(static_cast<int32_t>(number(config, "epsilon_typecast", 0)));
-    Value out = make(out_id);
-    int64_t n = s.dims.back();
-    auto get = [&](const Value& v, int64_t i) {
-      ElementType t = u_[v.shape].type;
-      return load_double(t, v.bytes() + i * storage_bytes(t));
-    };
-    for (int64_t row = 0; n && row < s.elements_count() / n; ++row) {
-      double mean = 0, variance = 0;
-      for (int64_t k = 0; k < n; ++k) mean += get(ops[0], row * n + k) / static_cast<double>(n);
-      for (int64_t k = 0; k < n; ++k) variance += std::pow(get(ops[0], row * n + k) - mean, 2) / static_cast<double>(n);
-      for (int64_t k = 0; k < n; ++k)
-        store_double(
-            s.type, out.data->data() + (row * n + k) * storage_bytes(s.type),
-            (get(ops[0], row * n + k) - mean) / std::sqrt(variance + epsilon) * get(ops[1], k) + get(ops[2], k));
-    }
-    return out;
+    return library_layer_norm(inst, ops);
   }
   if (is_mark(target) && ops.size() == 1 && u_.compatible(ops[0].shape, out_id)) {
     Value out = ops[0];

@@ -88,6 +88,77 @@ void householder_product(const Universe& u, const Value& packed, const Value& ta
   put_numbers(u, q, out);
 }
 
+// A symmetric (Hermitian) matrix on its way to a diagonal one by Jacobi rotations, and the product of these; of an even
+// number of rows, the last one zeros where n is odd.
+template <class T>
+struct JacobiMatrix {
+  JacobiMatrix(const T* from, size_t rows, bool lower) : n(rows), half((n + 1) / 2), size(2 * half) {
+    a.resize(size * size), v.resize(size * size);
+    for (size_t i = 0; i < size; ++i) v[i * size + i] = 1;
+    for (size_t i = 0; i < n; ++i)
+      for (size_t j = 0; j < n; ++j)
+        if (i == j)
+          a[i * size + j] = real_part(from[i * n + i]);
+        else
+          a[i * size + j] = (i > j) == lower ? from[i * n + j] : conjugate(from[j * n + i]);
+  }
+
+  T& at(size_t i, size_t j) { return a[i * size + j]; }
+  double value(size_t k) const { return real_part(a[k * size + k]); }
+
+  bool unfinished(double tolerance) const {
+    double whole = 0, beside = 0;
+    for (size_t i = 0; i < size; ++i)
+      for (size_t j = 0; j < size; ++j)
+        whole += squared(a[i * size + j]), beside += i == j ? 0 : squared(a[i * size + j]);
+    return whole * tolerance * tolerance < beside;
+  }
+
+  struct Turn {
+    double first, second, c;  // the diagonal after it; the cosine
+    T s;
+  };
+  // The rotation that makes the element of both zero.
+  Turn turn_of(size_t row, size_t column) {
+    double x = real_part(at(row, row)), y = real_part(at(column, column));
+    // Of complex numbers the angle is that of the size; the direction turns the sine.
+    T beside = at(row, column), phase = 1;
+    double z = real_part(beside);
+    if constexpr (!std::is_same_v<T, double>) {
+      z = std::abs(beside);
+      if (z != 0) phase = std::conj(beside) / z;
+    }
+    double tau = (y - x) / (2 * z), root = std::sqrt(1 + tau * tau), t = 1 / (tau + (tau >= 0 ? root : -root));
+    constexpr float kSmall = 0.1f * 1.1920929e-7f;
+    if (std::fabs(z) <= static_cast<double>(kSmall) * std::min(std::fabs(x), std::fabs(y))) t = 0;
+    double c = 1 / std::sqrt(1 + t * t);
+    return {x - t * z, y + t * z, c, t * c * phase};
+  }
+
+  // All pairs of one round at once.
+  void rotate(const std::vector<size_t>& top, const std::vector<size_t>& bottom) {
+    std::vector<Turn> turns;
+    for (size_t k = 0; k < half; ++k) turns.push_back(turn_of(top[k], bottom[k]));
+    auto turn = [](T& x, T& y, double c, T s) {
+      T before = x;
+      x = before * c - product(y, conjugate(s)), y = product(before, s) + y * c;
+    };
+    for (size_t k = 0; k < half; ++k)
+      for (size_t j = 0; j < size; ++j) {
+        turn(at(top[k], j), at(bottom[k], j), turns[k].c, turns[k].s);
+        turn(v[top[k] * size + j], v[bottom[k] * size + j], turns[k].c, turns[k].s);
+      }
+    for (size_t k = 0; k < half; ++k) {
+      for (size_t i = 0; i < size; ++i) turn(at(i, top[k]), at(i, bottom[k]), turns[k].c, conjugate(turns[k].s));
+      at(top[k], top[k]) = turns[k].first, at(bottom[k], bottom[k]) = turns[k].second;
+      at(top[k], bottom[k]) = at(bottom[k], top[k]) = 0;
+    }
+  }
+
+  size_t n, half, size;
+  std::vector<T> a, v;
+};
+
 // Eigenvalues and eigenvectors of symmetric (Hermitian) matrices by Jacobi rotations, all pairs of a round of a
 // tournament at once (xla/hlo/transforms/expanders/eigh_expander.cc): the signs of the vectors are what its rotations
 // make them.
@@ -98,70 +169,14 @@ void symmetric_eigen(const Universe& u, const Value& in, bool lower, bool sort, 
   std::vector<T> from = matrix_elements<T>(u, in), v_out(from.size());
   std::vector<double> w_out(n ? from.size() / n : 0);
   size_t count = n ? from.size() / (n * n) : 0;
-  struct One {
-    std::vector<T> a, v;
-  };
-  std::vector<One> all(count);
-  for (size_t b = 0; b < count; ++b) {
-    all[b].a.resize(size * size), all[b].v.resize(size * size);
-    for (size_t i = 0; i < size; ++i) all[b].v[i * size + i] = 1;
-    for (size_t i = 0; i < n; ++i)
-      for (size_t j = 0; j < n; ++j)
-        if (i == j)
-          all[b].a[i * size + j] = real_part(from[b * n * n + i * n + i]);
-        else
-          all[b].a[i * size + j] =
-              (i > j) == lower ? from[b * n * n + i * n + j] : conjugate(from[b * n * n + j * n + i]);
-  }
-  auto unfinished = [&](const One& o) {
-    double whole = 0, beside = 0;
-    for (size_t i = 0; i < size; ++i)
-      for (size_t j = 0; j < size; ++j)
-        whole += squared(o.a[i * size + j]), beside += i == j ? 0 : squared(o.a[i * size + j]);
-    return whole * tolerance * tolerance < beside;
-  };
-  auto round = [&](One& o, const std::vector<size_t>& top, const std::vector<size_t>& bottom) {
-    auto a = [&](size_t i, size_t j) -> T& { return o.a[i * size + j]; };
-    struct Turn {
-      double first, second, c;
-      T s;
-    };
-    std::vector<Turn> turns;
-    for (size_t k = 0; k < half; ++k) {
-      double x = real_part(a(top[k], top[k])), y = real_part(a(bottom[k], bottom[k]));
-      // Of complex numbers the angle is that of the size; the direction turns the sine.
-      T beside = a(top[k], bottom[k]), phase = 1;
-      double z = real_part(beside);
-      if constexpr (!std::is_same_v<T, double>) {
-        z = std::abs(beside);
-        if (z != 0) phase = std::conj(beside) / z;
-      }
-      double tau = (y - x) / (2 * z), root = std::sqrt(1 + tau * tau), t = 1 / (tau + (tau >= 0 ? root : -root));
-      constexpr float kSmall = 0.1f * 1.1920929e-7f;
-      if (std::fabs(z) <= static_cast<double>(kSmall) * std::min(std::fabs(x), std::fabs(y))) t = 0;
-      double c = 1 / std::sqrt(1 + t * t);
-      turns.push_back({x - t * z, y + t * z, c, t * c * phase});
-    }
-    auto turn = [](T& x, T& y, double c, T s) {
-      T before = x;
-      x = before * c - product(y, conjugate(s)), y = product(before, s) + y * c;
-    };
-    for (size_t k = 0; k < half; ++k)
-      for (size_t j = 0; j < size; ++j) {
-        turn(a(top[k], j), a(bottom[k], j), turns[k].c, turns[k].s);
-        turn(o.v[top[k] * size + j], o.v[bottom[k] * size + j], turns[k].c, turns[k].s);
-      }
-    for (size_t k = 0; k < half; ++k) {
-      for (size_t i = 0; i < size; ++i) turn(a(i, top[k]), a(i, bottom[k]), turns[k].c, conjugate(turns[k].s));
-      a(top[k], top[k]) = turns[k].first, a(bottom[k], bottom[k]) = turns[k].second;
-      a(top[k], bottom[k]) = a(bottom[k], top[k]) = 0;
-    }
-  };
+  std::vector<JacobiMatrix<T>> all;
+  for (size_t b = 0; b < count; ++b) all.emplace_back(from.data() + b * n * n, n, lower);
+  auto unfinished = [&](const JacobiMatrix<T>& o) { return o.unfinished(tolerance); };
   std::vector<size_t> top, bottom;
   for (size_t k = 0; k < half; ++k) top.push_back(k), bottom.push_back(half + k);
   for (int64_t sweep = 0; n > 1 && sweep < sweeps && std::any_of(all.begin(), all.end(), unfinished); ++sweep)
     for (size_t r = 0; r + 1 < size; ++r) {
-      for (One& o : all) round(o, top, bottom);
+      for (JacobiMatrix<T>& o : all) o.rotate(top, bottom);
       if (half == 1) continue;
       // The first stays, the others go round.
       size_t last = top.back();
@@ -171,7 +186,7 @@ void symmetric_eigen(const Universe& u, const Value& in, bool lower, bool sort, 
   for (size_t b = 0; b < count; ++b) {
     std::vector<size_t> order(n);
     for (size_t k = 0; k < n; ++k) order[k] = k;
-    auto w = [&](size_t k) { return real_part(all[b].a[k * size + k]); };
+    auto w = [&](size_t k) { return all[b].value(k); };
     if (sort) std::stable_sort(order.begin(), order.end(), [&](size_t x, size_t y) { return w(x) < w(y); });
     for (size_t k = 0; k < n; ++k) {
       w_out[b * n + k] = w(order[k]);

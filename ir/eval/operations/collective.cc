@@ -92,6 +92,72 @@ Value Evaluator::ragged_all_to_all(InstId inst, const std::vector<std::vector<Va
   return out;
 }
 
+// What the members of a group brought, each its operands, and what each is to have of it.
+struct Evaluator::Exchange {
+  const Universe& u;
+  std::vector<std::vector<Value>> all;
+  size_t me, dim;  // this device's place in the group; the dimension that is put together or taken apart
+  ShapeId result;
+  size_t n = all.size(), count = all[0].size();
+
+  ShapeId shape_of(size_t k) const { return u[result].is_tuple() ? u[result].elements[k] : result; }
+};
+
+std::vector<Value> Evaluator::reduced_across(InstId inst, const Exchange& x) {
+  std::vector<Value> got;
+  CompId function = m_.called(inst)[0];
+  for (size_t k = 0; k < x.count; ++k) {
+    Value acc = x.all[0][k];
+    int64_t elements = u_[acc.shape].elements_count();
+    ShapeId shape = acc.shape;
+    for (size_t d = 1; d < x.n && elements; ++d) {
+      Value next = x.all[d][k];
+      acc.shape = next.shape = u_.scalar(u_[shape].type);
+      acc = lifted(function, {acc, next}, elements)[0];
+    }
+    acc.shape = shape;
+    if (m_.op(inst) == Opcode::ReduceScatter) {
+      Value part = make(x.shape_of(k));
+      int64_t size = u_[part.shape].dims[x.dim];
+      copy_part(u_, acc, static_cast<int64_t>(x.me) * size, part, 0, x.dim, size);
+      acc = std::move(part);
+    }
+    got.push_back(std::move(acc));
+  }
+  return got;
+}
+
+std::vector<Value> Evaluator::gathered(InstId inst, const Exchange& x) {
+  std::vector<Value> got;
+  for (size_t k = 0; k < x.count; ++k) {
+    Value out = make(x.shape_of(k));
+    int64_t size = u_[x.all[0][k].shape].dims[x.dim];
+    // Compiled for one device, XLA leaves the other shares of the output alone, which reads as zeros.
+    bool alone = !grid_ && size <= u_[out.shape].dims[x.dim];
+    if (!alone && size * static_cast<int64_t>(x.n) != u_[out.shape].dims[x.dim])
+      refuse(inst, fmt::format("{} devices gather {} of {}; their number is in the module's header "
+                               "(replica_count, num_partitions)",
+                               x.n, u_.shape_text_plain(x.all[0][k].shape), u_.shape_text_plain(out.shape)));
+    for (size_t d = 0; d < x.n; ++d) copy_part(u_, x.all[d][k], 0, out, static_cast<int64_t>(d) * size, x.dim, size);
+    got.push_back(std::move(out));
+  }
+  return got;
+}
+
+std::vector<Value> Evaluator::dealt_out(InstId inst, const Exchange& x) {
+  std::vector<Value> got;
+  if (m_.attrs(inst).has(Attr::dimensions)) {
+    Value out = make(x.shape_of(0));
+    int64_t size = u_[x.all[0][0].shape].dims[x.dim] / static_cast<int64_t>(x.n);
+    for (size_t d = 0; d < x.n; ++d)
+      copy_part(u_, x.all[d][0], static_cast<int64_t>(x.me) * size, out, static_cast<int64_t>(d) * size, x.dim, size);
+    got.push_back(std::move(out));
+  } else {
+    for (size_t d = 0; d < x.n; ++d) got.push_back(x.all[d][x.me]);
+  }
+  return got;
+}
+
 Value Evaluator::collective(InstId inst, std::vector<Value>& ops) {
   Opcode op = m_.op(inst);
   const AttrSet& a = m_.attrs(inst);
@@ -118,71 +184,31 @@ Value Evaluator::collective(InstId inst, std::vector<Value>& ops) {
     group = {device_};
   }
   std::vector<Value> operands = op == Opcode::AllGatherStart ? ops : std::vector<Value>();
-  std::vector<std::vector<Value>> all = rendezvous(inst, group, std::move(ops));
-  size_t n = group.size(), me = static_cast<size_t>(std::find(group.begin(), group.end(), device_) - group.begin()),
-         count = all[0].size();
-  size_t dim = a.has(Attr::dimensions) && !a.ints(Attr::dimensions).empty()
-                   ? static_cast<size_t>(a.ints(Attr::dimensions)[0])
-                   : 0;
-  ShapeId result_id = op == Opcode::AllGatherStart ? u_[out_id].elements[1] : out_id;
-  auto shape_of = [&](size_t k) { return u_[result_id].is_tuple() ? u_[result_id].elements[k] : result_id; };
+  const ShapeId result_id = op == Opcode::AllGatherStart ? u_[out_id].elements[1] : out_id;
+  const size_t dim = a.has(Attr::dimensions) && !a.ints(Attr::dimensions).empty()
+                         ? static_cast<size_t>(a.ints(Attr::dimensions)[0])
+                         : 0;
+  const Exchange x{u_, rendezvous(inst, group, std::move(ops)),
+                   static_cast<size_t>(std::find(group.begin(), group.end(), device_) - group.begin()), dim, result_id};
   std::vector<Value> got;
   switch (op) {
     case Opcode::AllReduce:
     case Opcode::AllReduceStart:
-    case Opcode::ReduceScatter: {
-      CompId function = m_.called(inst)[0];
-      for (size_t k = 0; k < count; ++k) {
-        Value acc = all[0][k];
-        int64_t elements = u_[acc.shape].elements_count();
-        ShapeId shape = acc.shape;
-        for (size_t d = 1; d < n && elements; ++d) {
-          Value next = all[d][k];
-          acc.shape = next.shape = u_.scalar(u_[shape].type);
-          acc = lifted(function, {acc, next}, elements)[0];
-        }
-        acc.shape = shape;
-        if (op == Opcode::ReduceScatter) {
-          Value part = make(shape_of(k));
-          int64_t size = u_[part.shape].dims[dim];
-          copy_part(u_, acc, static_cast<int64_t>(me) * size, part, 0, dim, size);
-          acc = std::move(part);
-        }
-        got.push_back(std::move(acc));
-      }
+    case Opcode::ReduceScatter:
+      got = reduced_across(inst, x);
       break;
-    }
     case Opcode::AllGather:
     case Opcode::AllGatherStart:
-      for (size_t k = 0; k < count; ++k) {
-        Value out = make(shape_of(k));
-        int64_t size = u_[all[0][k].shape].dims[dim];
-        // Compiled for one device, XLA leaves the other shares of the output alone, which reads as zeros.
-        bool alone = !grid_ && size <= u_[out.shape].dims[dim];
-        if (!alone && size * static_cast<int64_t>(n) != u_[out.shape].dims[dim])
-          refuse(inst, fmt::format("{} devices gather {} of {}; their number is in the module's header "
-                                   "(replica_count, num_partitions)",
-                                   n, u_.shape_text_plain(all[0][k].shape), u_.shape_text_plain(out.shape)));
-        for (size_t d = 0; d < n; ++d) copy_part(u_, all[d][k], 0, out, static_cast<int64_t>(d) * size, dim, size);
-        got.push_back(std::move(out));
-      }
+      got = gathered(inst, x);
       break;
     case Opcode::AllToAll:
-      if (a.has(Attr::dimensions)) {
-        Value out = make(shape_of(0));
-        int64_t size = u_[all[0][0].shape].dims[dim] / static_cast<int64_t>(n);
-        for (size_t d = 0; d < n; ++d)
-          copy_part(u_, all[d][0], static_cast<int64_t>(me) * size, out, static_cast<int64_t>(d) * size, dim, size);
-        got.push_back(std::move(out));
-      } else {
-        for (size_t d = 0; d < n; ++d) got.push_back(all[d][me]);
-      }
+      got = dealt_out(inst, x);
       break;
     case Opcode::CollectiveBroadcast:
-      got = all[0];
+      got = x.all[0];
       break;
     case Opcode::RaggedAllToAll:
-      return ragged_all_to_all(inst, all, group);
+      return ragged_all_to_all(inst, x.all, group);
     default:
       refuse(inst, "not supported");
   }

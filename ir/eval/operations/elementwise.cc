@@ -190,6 +190,54 @@ T reduced_precision(T v, int exponent_bits, int mantissa_bits) {
 }
 
 template <class T>
+bool transcendental(const EwArgs& e) {
+  switch (e.op) {
+    case Opcode::Exp:
+      return unary<T>(e, [](T x) { return std::exp(x); }), true;
+    case Opcode::Expm1:
+      return unary<T>(e, [](T x) { return std::expm1(x); }), true;
+    case Opcode::Log:
+      return unary<T>(e, [](T x) { return std::log(x); }), true;
+    case Opcode::Log1p:
+      return unary<T>(e, [](T x) { return std::log1p(x); }), true;
+    case Opcode::Logistic:
+      return unary<T>(e, [](T x) { return T{1} / (T{1} + std::exp(-x)); }), true;
+    case Opcode::Sqrt:
+      return unary<T>(e, [](T x) { return std::sqrt(x); }), true;
+    case Opcode::Rsqrt:
+      return unary<T>(e, [](T x) { return T{1} / std::sqrt(x); }), true;
+    case Opcode::Cbrt:
+      return unary<T>(e, [](T x) { return std::cbrt(x); }), true;
+    case Opcode::Sine:
+      return unary<T>(e, [](T x) { return std::sin(x); }), true;
+    case Opcode::Cosine:
+      return unary<T>(e, [](T x) { return std::cos(x); }), true;
+    case Opcode::Tan:
+      return unary<T>(e, [](T x) { return std::tan(x); }), true;
+    case Opcode::Tanh:
+      return unary<T>(e, [](T x) { return std::tanh(x); }), true;
+    case Opcode::Sinh:
+      return unary<T>(e, [](T x) { return std::sinh(x); }), true;
+    case Opcode::Cosh:
+      return unary<T>(e, [](T x) { return std::cosh(x); }), true;
+    case Opcode::Asin:
+      return unary<T>(e, [](T x) { return std::asin(x); }), true;
+    case Opcode::Acos:
+      return unary<T>(e, [](T x) { return std::acos(x); }), true;
+    case Opcode::Asinh:
+      return unary<T>(e, [](T x) { return std::asinh(x); }), true;
+    case Opcode::Acosh:
+      return unary<T>(e, [](T x) { return std::acosh(x); }), true;
+    case Opcode::Atanh:
+      return unary<T>(e, [](T x) { return std::atanh(x); }), true;
+    case Opcode::Erf:
+      return unary<T>(e, [](T x) { return std::erf(x); }), true;
+    default:
+      return any_type<T>(e);
+  }
+}
+
+template <class T>
 bool floating(const EwArgs& e) {
   switch (e.op) {
     case Opcode::Divide:
@@ -234,46 +282,6 @@ bool floating(const EwArgs& e) {
       return unary<T>(e, [](T x) { return std::round(x); }), true;
     case Opcode::RoundNearestEven:
       return unary<T>(e, [](T x) { return std::nearbyint(x); }), true;
-    case Opcode::Exp:
-      return unary<T>(e, [](T x) { return std::exp(x); }), true;
-    case Opcode::Expm1:
-      return unary<T>(e, [](T x) { return std::expm1(x); }), true;
-    case Opcode::Log:
-      return unary<T>(e, [](T x) { return std::log(x); }), true;
-    case Opcode::Log1p:
-      return unary<T>(e, [](T x) { return std::log1p(x); }), true;
-    case Opcode::Logistic:
-      return unary<T>(e, [](T x) { return T{1} / (T{1} + std::exp(-x)); }), true;
-    case Opcode::Sqrt:
-      return unary<T>(e, [](T x) { return std::sqrt(x); }), true;
-    case Opcode::Rsqrt:
-      return unary<T>(e, [](T x) { return T{1} / std::sqrt(x); }), true;
-    case Opcode::Cbrt:
-      return unary<T>(e, [](T x) { return std::cbrt(x); }), true;
-    case Opcode::Sine:
-      return unary<T>(e, [](T x) { return std::sin(x); }), true;
-    case Opcode::Cosine:
-      return unary<T>(e, [](T x) { return std::cos(x); }), true;
-    case Opcode::Tan:
-      return unary<T>(e, [](T x) { return std::tan(x); }), true;
-    case Opcode::Tanh:
-      return unary<T>(e, [](T x) { return std::tanh(x); }), true;
-    case Opcode::Sinh:
-      return unary<T>(e, [](T x) { return std::sinh(x); }), true;
-    case Opcode::Cosh:
-      return unary<T>(e, [](T x) { return std::cosh(x); }), true;
-    case Opcode::Asin:
-      return unary<T>(e, [](T x) { return std::asin(x); }), true;
-    case Opcode::Acos:
-      return unary<T>(e, [](T x) { return std::acos(x); }), true;
-    case Opcode::Asinh:
-      return unary<T>(e, [](T x) { return std::asinh(x); }), true;
-    case Opcode::Acosh:
-      return unary<T>(e, [](T x) { return std::acosh(x); }), true;
-    case Opcode::Atanh:
-      return unary<T>(e, [](T x) { return std::atanh(x); }), true;
-    case Opcode::Erf:
-      return unary<T>(e, [](T x) { return std::erf(x); }), true;
     case Opcode::Real:
       return unary<T>(e, [](T x) { return x; }), true;
     case Opcode::Imag:
@@ -285,7 +293,7 @@ bool floating(const EwArgs& e) {
     case Opcode::Complex:
       return binary<T>(e, [](T x, T y) { return std::complex<T>(x, y); }), true;
     default:
-      return any_type<T>(e);
+      return transcendental<T>(e);
   }
 }
 
@@ -427,66 +435,57 @@ bool sub_byte_bits(const EwArgs& e) {
           e.op == Opcode::ShiftRightArithmetic);
 }
 
-bool kernel_part(const EwArgs& e) {
-  if (e.n == 0) return true;
-  if (sub_byte_bits(e)) {
-    int bits = type_bits(e.in), mask = (1 << bits) - 1;
-    for (int64_t i = 0; i < e.n; ++i) {
-      int v = e.a[e.a_scalar ? 0 : i] & mask, by = e.b ? e.b[e.b_scalar ? 0 : i] & mask : 0, r = 0;
-      if (e.op == Opcode::Popcnt)
-        r = std::popcount(static_cast<unsigned>(v));
-      else if (e.op == Opcode::CountLeadingZeros)
-        r = std::countl_zero(static_cast<uint32_t>(v)) - (32 - bits);
-      else if (e.op == Opcode::ShiftRightLogical)
-        r = by >= bits ? 0 : v >> by;
-      else
-        r = (v >> (bits - 1) ? v - (1 << bits) : v) >> std::min(by, bits - 1);
-      store_int(e.out, e.result + i, r);
-    }
-    return true;
+void sub_byte_kernel(const EwArgs& e) {
+  int bits = type_bits(e.in), mask = (1 << bits) - 1;
+  for (int64_t i = 0; i < e.n; ++i) {
+    int v = e.a[e.a_scalar ? 0 : i] & mask, by = e.b ? e.b[e.b_scalar ? 0 : i] & mask : 0, r = 0;
+    if (e.op == Opcode::Popcnt)
+      r = std::popcount(static_cast<unsigned>(v));
+    else if (e.op == Opcode::CountLeadingZeros)
+      r = std::countl_zero(static_cast<uint32_t>(v)) - (32 - bits);
+    else if (e.op == Opcode::ShiftRightLogical)
+      r = by >= bits ? 0 : v >> by;
+    else
+      r = (v >> (bits - 1) ? v - (1 << bits) : v) >> std::min(by, bits - 1);
+    store_int(e.out, e.result + i, r);
   }
-  if (e.op == Opcode::Copy) {
-    if (e.n) std::memcpy(e.result, e.a, static_cast<size_t>(e.n) * static_cast<size_t>(storage_bytes(e.out)));
-    return true;
-  }
-  if (e.op == Opcode::Convert) {
-    convert_kernel(e.in, e.out, e.n, e.a, e.result);
-    return true;
-  }
-  if (e.op == Opcode::Select) {
-    select_kernel(e);
-    return true;
-  }
-  if (e.op == Opcode::Clamp) {
-    // max(lower, value) bounded by upper; NaN of the value stays.
-    size_t bytes = static_cast<size_t>(e.n) * static_cast<size_t>(storage_bytes(e.out));
-    std::vector<char> low(bytes);
-    EwArgs lower = e;
-    lower.op = Opcode::Maximum;
-    lower.a = e.b, lower.a_scalar = false;
-    lower.b = e.a, lower.b_scalar = e.a_scalar;
-    lower.result = low.data();
-    if (!kernel_part(lower)) return false;
-    EwArgs upper = lower;
-    upper.op = Opcode::Minimum;
-    upper.a = low.data();
-    upper.b = e.c, upper.b_scalar = e.c_scalar;
-    upper.result = e.result;
-    return kernel_part(upper);
-  }
-  if (const FloatFormat* format = float_format(e.in); format && e.in != ElementType::F32) {
-    Widened a(e.in, e.a, e.a_scalar ? 1 : e.n), b(e.in, e.b, e.b_scalar ? 1 : e.n);
-    EwArgs wide = e;
-    wide.in = ElementType::F32;
-    wide.a = a.data, wide.b = b.data;
-    if (e.out != e.in) return kernel_part(wide);  // compare, is-finite
-    std::vector<float> result(static_cast<size_t>(e.n));
-    wide.out = ElementType::F32;
-    wide.result = reinterpret_cast<char*>(result.data());
-    if (!kernel_part(wide)) return false;
-    convert_kernel(ElementType::F32, e.out, e.n, wide.result, e.result);
-    return true;
-  }
+}
+
+bool kernel_part(const EwArgs& e);
+
+bool clamp_kernel(const EwArgs& e) {
+  // max(lower, value) bounded by upper; NaN of the value stays.
+  size_t bytes = static_cast<size_t>(e.n) * static_cast<size_t>(storage_bytes(e.out));
+  std::vector<char> low(bytes);
+  EwArgs lower = e;
+  lower.op = Opcode::Maximum;
+  lower.a = e.b, lower.a_scalar = false;
+  lower.b = e.a, lower.b_scalar = e.a_scalar;
+  lower.result = low.data();
+  if (!kernel_part(lower)) return false;
+  EwArgs upper = lower;
+  upper.op = Opcode::Minimum;
+  upper.a = low.data();
+  upper.b = e.c, upper.b_scalar = e.c_scalar;
+  upper.result = e.result;
+  return kernel_part(upper);
+}
+
+bool widened_kernel(const EwArgs& e) {
+  Widened a(e.in, e.a, e.a_scalar ? 1 : e.n), b(e.in, e.b, e.b_scalar ? 1 : e.n);
+  EwArgs wide = e;
+  wide.in = ElementType::F32;
+  wide.a = a.data, wide.b = b.data;
+  if (e.out != e.in) return kernel_part(wide);  // compare, is-finite
+  std::vector<float> result(static_cast<size_t>(e.n));
+  wide.out = ElementType::F32;
+  wide.result = reinterpret_cast<char*>(result.data());
+  if (!kernel_part(wide)) return false;
+  convert_kernel(ElementType::F32, e.out, e.n, wide.result, e.result);
+  return true;
+}
+
+bool typed_kernel(const EwArgs& e) {
   bool done = false;
   switch (e.in) {
     case ElementType::Pred:
@@ -537,6 +536,29 @@ bool kernel_part(const EwArgs& e) {
     for (int64_t i = 0; i < e.n; ++i) store_int(e.out, e.result + i, static_cast<int8_t>(e.result[i]));
   }
   return done;
+}
+
+bool kernel_part(const EwArgs& e) {
+  if (e.n == 0) return true;
+  if (sub_byte_bits(e)) {
+    sub_byte_kernel(e);
+    return true;
+  }
+  if (e.op == Opcode::Copy) {
+    if (e.n) std::memcpy(e.result, e.a, static_cast<size_t>(e.n) * static_cast<size_t>(storage_bytes(e.out)));
+    return true;
+  }
+  if (e.op == Opcode::Convert) {
+    convert_kernel(e.in, e.out, e.n, e.a, e.result);
+    return true;
+  }
+  if (e.op == Opcode::Select) {
+    select_kernel(e);
+    return true;
+  }
+  if (e.op == Opcode::Clamp) return clamp_kernel(e);
+  if (float_format(e.in) && e.in != ElementType::F32) return widened_kernel(e);
+  return typed_kernel(e);
 }
 
 }  // namespace

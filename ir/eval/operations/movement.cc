@@ -148,72 +148,212 @@ Value Evaluator::bitcast(const Value& v, ShapeId to_id) {
   return out;
 }
 
+// Start indices of dynamic slices: scalars, or one vector in old texts; clamped as XLA clamps.
+Dims Evaluator::clamped_starts(const std::vector<Value>& ops, size_t first, const Shape& in, const Dims& sizes) const {
+  Dims start;
+  if (ops.size() == first + 1 && u_[ops[first].shape].rank() == 1) {
+    const Shape& s = u_[ops[first].shape];
+    for (int64_t i = 0; i < s.dims[0]; ++i)
+      start.push_back(load_int(s.type, ops[first].bytes() + i * storage_bytes(s.type)));
+  } else {
+    for (size_t i = first; i < ops.size(); ++i) {
+      ElementType t = u_[ops[i].shape].type;
+      int64_t v = load_int(t, ops[i].bytes());
+      start.push_back(t == ElementType::U64 && v < 0 ? INT64_MAX : v);
+    }
+  }
+  for (size_t i = 0; i < start.size(); ++i) start[i] = std::clamp<int64_t>(start[i], 0, in.dims[i] - sizes[i]);
+  return start;
+}
+
+namespace {
+
+int64_t offset_of(const Dims& index, const Dims& strides) {
+  int64_t offset = 0;
+  for (size_t i = 0; i < index.size(); ++i) offset += index[i] * strides[i];
+  return offset;
+}
+
+}  // namespace
+
+Value Evaluator::dynamic_reshape(InstId inst, std::vector<Value>& ops) {
+  const Shape& out_shape = u_[m_.shape_id(inst)];
+  const Shape& in = u_[ops[0].shape];
+  // What is valid of the operand, in order, to what is valid of the result.
+  Dims from = ops[0].sizes.size() == in.dims.size() ? ops[0].sizes : in.dims, to;
+  int64_t count = 1, wanted = 1;
+  for (size_t k = 1; k < ops.size(); ++k) to.push_back(load_int(u_[ops[k].shape].type, ops[k].bytes()));
+  for (size_t d = 0; d < to.size(); ++d) {
+    if (to[d] < 0 || d >= out_shape.dims.size() || to[d] > out_shape.dims[d])
+      refuse(inst, fmt::format("its size {} of dimension {} is out of bounds", to[d], d));
+    wanted *= to[d];
+  }
+  for (int64_t d : from) count *= d;
+  if (count != wanted || to.size() != out_shape.dims.size())
+    refuse(inst, fmt::format("{} elements do not make a shape of {}", count, wanted));
+  Value out = make(m_.shape_id(inst));
+  auto place = [](int64_t k, const Dims& valid, const Dims& whole) {
+    int64_t at = 0, step = 1;
+    for (size_t d = valid.size(); d-- > 0; step *= whole[d]) at += k % valid[d] * step, k /= valid[d];
+    return at;
+  };
+  auto bytes = static_cast<size_t>(storage_bytes(in.type));
+  for (int64_t k = 0; k < count; ++k)
+    std::memcpy(out.data->data() + static_cast<size_t>(place(k, to, out_shape.dims)) * bytes,
+                ops[0].bytes() + static_cast<size_t>(place(k, from, in.dims)) * bytes, bytes);
+  if (to != out_shape.dims) out.sizes = to;
+  return out;
+}
+
+Value Evaluator::broadcast(InstId inst, std::vector<Value>& ops) {
+  const Shape& out_shape = u_[m_.shape_id(inst)];
+  const Shape& in = u_[ops[0].shape];
+  const Dims out_strides = row_major_strides(out_shape.dims);
+  const Dims in_strides = row_major_strides(in.dims);
+  const int width = storage_bytes(out_shape.type);
+  Value out = unset(m_.shape_id(inst));
+  const Dims& map = m_.attrs(inst).ints(Attr::dimensions);
+  Dims strides(out_shape.dims.size(), 0);
+  for (size_t i = 0; i < map.size(); ++i)
+    if (in.dims[i] != 1 || out_shape.dims[static_cast<size_t>(map[i])] == 1)
+      strides[static_cast<size_t>(map[i])] = in_strides[i];
+  copy_nd(out_shape.dims, ops[0].bytes(), strides, out.data->data(), out_strides, width);
+  return out;
+}
+
+Value Evaluator::transpose(InstId inst, std::vector<Value>& ops) {
+  const Shape& out_shape = u_[m_.shape_id(inst)];
+  const Shape& in = u_[ops[0].shape];
+  const Dims out_strides = row_major_strides(out_shape.dims);
+  const Dims in_strides = row_major_strides(in.dims);
+  const int width = storage_bytes(out_shape.type);
+  Value out = unset(m_.shape_id(inst));
+  Dims strides;
+  for (int64_t d : m_.attrs(inst).ints(Attr::dimensions)) strides.push_back(in_strides[static_cast<size_t>(d)]);
+  copy_nd(out_shape.dims, ops[0].bytes(), strides, out.data->data(), out_strides, width);
+  return out;
+}
+
+Value Evaluator::reverse(InstId inst, std::vector<Value>& ops) {
+  const Shape& out_shape = u_[m_.shape_id(inst)];
+  const Shape& in = u_[ops[0].shape];
+  const Dims out_strides = row_major_strides(out_shape.dims);
+  Dims in_strides = row_major_strides(in.dims);
+  const int width = storage_bytes(out_shape.type);
+  Value out = make(m_.shape_id(inst));
+  if (in.elements_count() == 0) return out;
+  int64_t offset = 0;
+  for (int64_t d : m_.attrs(inst).ints(Attr::dimensions)) {
+    offset += (in.dims[static_cast<size_t>(d)] - 1) * in_strides[static_cast<size_t>(d)];
+    in_strides[static_cast<size_t>(d)] *= -1;
+  }
+  copy_nd(out_shape.dims, ops[0].bytes() + offset * width, in_strides, out.data->data(), out_strides, width);
+  return out;
+}
+
+Value Evaluator::slice(InstId inst, std::vector<Value>& ops) {
+  const Shape& out_shape = u_[m_.shape_id(inst)];
+  const Shape& in = u_[ops[0].shape];
+  const Dims out_strides = row_major_strides(out_shape.dims);
+  Dims in_strides = row_major_strides(in.dims);
+  const int width = storage_bytes(out_shape.type);
+  Value out = make(m_.shape_id(inst));
+  int64_t offset = 0;
+  const auto& slices = *m_.attrs(inst).get<std::vector<SliceDim>>(Attr::slice);
+  for (size_t i = 0; i < slices.size(); ++i) {
+    offset += slices[i].start * in_strides[i];
+    in_strides[i] *= slices[i].stride;
+  }
+  copy_nd(out_shape.dims, ops[0].bytes() + offset * width, in_strides, out.data->data(), out_strides, width);
+  return out;
+}
+
+Value Evaluator::dynamic_slice(InstId inst, std::vector<Value>& ops) {
+  const Shape& out_shape = u_[m_.shape_id(inst)];
+  const Shape& in = u_[ops[0].shape];
+  const Dims out_strides = row_major_strides(out_shape.dims);
+  const Dims in_strides = row_major_strides(in.dims);
+  const int width = storage_bytes(out_shape.type);
+  Value out = make(m_.shape_id(inst));
+  Dims start = clamped_starts(ops, 1, in, out_shape.dims);
+  copy_nd(out_shape.dims, ops[0].bytes() + offset_of(start, in_strides) * width, in_strides, out.data->data(),
+          out_strides, width);
+  return out;
+}
+
+Value Evaluator::dynamic_update_slice(InstId inst, std::vector<Value>& ops) {
+  const Shape& out_shape = u_[m_.shape_id(inst)];
+  const Shape& in = u_[ops[0].shape];
+  const Dims out_strides = row_major_strides(out_shape.dims);
+  const int width = storage_bytes(out_shape.type);
+  const Shape& update = u_[ops[1].shape];
+  Dims start = clamped_starts(ops, 2, in, update.dims);
+  Value updates = ops[1];
+  Value out = std::move(ops[0]);
+  out.shape = m_.shape_id(inst);
+  char* data = out.mutable_bytes();
+  copy_nd(update.dims, updates.bytes(), row_major_strides(update.dims), data + offset_of(start, out_strides) * width,
+          out_strides, width);
+  return out;
+}
+
+Value Evaluator::concatenate(InstId inst, std::vector<Value>& ops) {
+  const Shape& out_shape = u_[m_.shape_id(inst)];
+  const Dims out_strides = row_major_strides(out_shape.dims);
+  const int width = storage_bytes(out_shape.type);
+  Value out = make(m_.shape_id(inst));
+  size_t dim = static_cast<size_t>(m_.attrs(inst).ints(Attr::dimensions)[0]);
+  int64_t at = 0;
+  for (Value& v : ops) {
+    const Dims& dims = u_[v.shape].dims;
+    copy_nd(dims, v.bytes(), row_major_strides(dims), out.data->data() + at * out_strides[dim] * width, out_strides,
+            width);
+    at += dims[dim];
+  }
+  return out;
+}
+
+Value Evaluator::pad(InstId inst, std::vector<Value>& ops) {
+  const Shape& out_shape = u_[m_.shape_id(inst)];
+  const Shape& in = u_[ops[0].shape];
+  const Dims out_strides = row_major_strides(out_shape.dims);
+  const Dims in_strides = row_major_strides(in.dims);
+  const int width = storage_bytes(out_shape.type);
+  Value out = make(m_.shape_id(inst));
+  const auto& pads = *m_.attrs(inst).get<std::vector<PaddingDim>>(Attr::padding);
+  copy_nd(out_shape.dims, ops[1].bytes(), Dims(out_shape.dims.size(), 0), out.data->data(), out_strides, width);
+  Dims dims, is, os;
+  int64_t in_offset = 0, out_offset = 0;
+  for (size_t i = 0; i < pads.size(); ++i) {
+    int64_t step = pads[i].interior + 1, first = 0, last = in.dims[i];
+    // Elements that negative padding leaves inside.
+    while (first < last && pads[i].low + first * step < 0) ++first;
+    while (last > first && pads[i].low + (last - 1) * step >= out_shape.dims[i]) --last;
+    dims.push_back(last - first);
+    is.push_back(in_strides[i]);
+    os.push_back(out_strides[i] * step);
+    in_offset += first * in_strides[i];
+    out_offset += (pads[i].low + first * step) * out_strides[i];
+  }
+  bool any = std::all_of(dims.begin(), dims.end(), [](int64_t d) { return d > 0; });
+  if (any) copy_nd(dims, ops[0].bytes() + in_offset * width, is, out.data->data() + out_offset * width, os, width);
+  return out;
+}
+
 Value Evaluator::movement(InstId inst, std::vector<Value>& ops) {
   ShapeId out_id = m_.shape_id(inst);
-  const Shape& out_shape = u_[out_id];
-  const AttrSet& attrs = m_.attrs(inst);
-  const Shape& in = u_[ops[0].shape];
-  int width = storage_bytes(out_shape.type);
-  Value out;
-  auto fresh = [&] { out = make(out_id); };
-  Dims out_strides = row_major_strides(out_shape.dims), in_strides = row_major_strides(in.dims);
-  // Start indices of dynamic slices: scalars, or one vector in old texts; clamped as XLA clamps.
-  auto starts = [&](size_t first, const Dims& sizes) {
-    Dims start;
-    if (ops.size() == first + 1 && u_[ops[first].shape].rank() == 1) {
-      const Shape& s = u_[ops[first].shape];
-      for (int64_t i = 0; i < s.dims[0]; ++i)
-        start.push_back(load_int(s.type, ops[first].bytes() + i * storage_bytes(s.type)));
-    } else {
-      for (size_t i = first; i < ops.size(); ++i) {
-        ElementType t = u_[ops[i].shape].type;
-        int64_t v = load_int(t, ops[i].bytes());
-        start.push_back(t == ElementType::U64 && v < 0 ? INT64_MAX : v);
-      }
-    }
-    for (size_t i = 0; i < start.size(); ++i) start[i] = std::clamp<int64_t>(start[i], 0, in.dims[i] - sizes[i]);
-    return start;
-  };
-  auto offset_of = [&](const Dims& index, const Dims& strides) {
-    int64_t offset = 0;
-    for (size_t i = 0; i < index.size(); ++i) offset += index[i] * strides[i];
-    return offset * width;
-  };
   switch (m_.op(inst)) {
     case Opcode::Reshape:
     case Opcode::Copy:
     case Opcode::Domain: {
-      out = ops[0];
+      Value out = ops[0];
       out.shape = out_id;
       return out;
     }
-    case Opcode::DynamicReshape: {
-      // What is valid of the operand, in order, to what is valid of the result.
-      Dims from = ops[0].sizes.size() == in.dims.size() ? ops[0].sizes : in.dims, to;
-      int64_t count = 1, wanted = 1;
-      for (size_t k = 1; k < ops.size(); ++k) to.push_back(load_int(u_[ops[k].shape].type, ops[k].bytes()));
-      for (size_t d = 0; d < to.size(); ++d) {
-        if (to[d] < 0 || d >= out_shape.dims.size() || to[d] > out_shape.dims[d])
-          refuse(inst, fmt::format("its size {} of dimension {} is out of bounds", to[d], d));
-        wanted *= to[d];
-      }
-      for (int64_t d : from) count *= d;
-      if (count != wanted || to.size() != out_shape.dims.size())
-        refuse(inst, fmt::format("{} elements do not make a shape of {}", count, wanted));
-      out = make(out_id);
-      auto place = [](int64_t k, const Dims& valid, const Dims& whole) {
-        int64_t at = 0, step = 1;
-        for (size_t d = valid.size(); d-- > 0; step *= whole[d]) at += k % valid[d] * step, k /= valid[d];
-        return at;
-      };
-      auto bytes = static_cast<size_t>(storage_bytes(in.type));
-      for (int64_t k = 0; k < count; ++k)
-        std::memcpy(out.data->data() + static_cast<size_t>(place(k, to, out_shape.dims)) * bytes,
-                    ops[0].bytes() + static_cast<size_t>(place(k, from, in.dims)) * bytes, bytes);
-      if (to != out_shape.dims) out.sizes = to;
-      return out;
-    }
+    case Opcode::DynamicReshape:
+      return dynamic_reshape(inst, ops);
     case Opcode::Bitcast: {
+      const Shape &in = u_[ops[0].shape], &out_shape = u_[out_id];
       // How many bits an element takes in memory changes nothing here, where each takes whole bytes.
       if (has_tiles(in) || has_tiles(out_shape)) return tiled_bitcast(inst, ops[0]);
       if (type_bits(in.type) != type_bits(out_shape.type) &&
@@ -221,96 +361,22 @@ Value Evaluator::movement(InstId inst, std::vector<Value>& ops) {
         refuse(inst, "a bitcast between elements of less than a byte and larger ones");
       return bitcast(ops[0], out_id);
     }
-    case Opcode::Broadcast: {
-      out = unset(out_id);
-      const Dims& map = attrs.ints(Attr::dimensions);
-      Dims strides(out_shape.dims.size(), 0);
-      for (size_t i = 0; i < map.size(); ++i)
-        if (in.dims[i] != 1 || out_shape.dims[static_cast<size_t>(map[i])] == 1)
-          strides[static_cast<size_t>(map[i])] = in_strides[i];
-      copy_nd(out_shape.dims, ops[0].bytes(), strides, out.data->data(), out_strides, width);
-      return out;
-    }
-    case Opcode::Transpose: {
-      out = unset(out_id);
-      Dims strides;
-      for (int64_t d : attrs.ints(Attr::dimensions)) strides.push_back(in_strides[static_cast<size_t>(d)]);
-      copy_nd(out_shape.dims, ops[0].bytes(), strides, out.data->data(), out_strides, width);
-      return out;
-    }
-    case Opcode::Reverse: {
-      fresh();
-      if (in.elements_count() == 0) return out;
-      int64_t offset = 0;
-      for (int64_t d : attrs.ints(Attr::dimensions)) {
-        offset += (in.dims[static_cast<size_t>(d)] - 1) * in_strides[static_cast<size_t>(d)];
-        in_strides[static_cast<size_t>(d)] *= -1;
-      }
-      copy_nd(out_shape.dims, ops[0].bytes() + offset * width, in_strides, out.data->data(), out_strides, width);
-      return out;
-    }
-    case Opcode::Slice: {
-      fresh();
-      int64_t offset = 0;
-      const auto& slices = *attrs.get<std::vector<SliceDim>>(Attr::slice);
-      for (size_t i = 0; i < slices.size(); ++i) {
-        offset += slices[i].start * in_strides[i];
-        in_strides[i] *= slices[i].stride;
-      }
-      copy_nd(out_shape.dims, ops[0].bytes() + offset * width, in_strides, out.data->data(), out_strides, width);
-      return out;
-    }
-    case Opcode::DynamicSlice: {
-      fresh();
-      Dims start = starts(1, out_shape.dims);
-      copy_nd(out_shape.dims, ops[0].bytes() + offset_of(start, in_strides), in_strides, out.data->data(), out_strides,
-              width);
-      return out;
-    }
-    case Opcode::DynamicUpdateSlice: {
-      const Shape& update = u_[ops[1].shape];
-      Dims start = starts(2, update.dims);
-      Value updates = ops[1];
-      out = std::move(ops[0]);
-      out.shape = out_id;
-      char* data = out.mutable_bytes();
-      copy_nd(update.dims, updates.bytes(), row_major_strides(update.dims), data + offset_of(start, out_strides),
-              out_strides, width);
-      return out;
-    }
-    case Opcode::Concatenate: {
-      fresh();
-      size_t dim = static_cast<size_t>(attrs.ints(Attr::dimensions)[0]);
-      int64_t at = 0;
-      for (Value& v : ops) {
-        const Dims& dims = u_[v.shape].dims;
-        copy_nd(dims, v.bytes(), row_major_strides(dims), out.data->data() + at * out_strides[dim] * width, out_strides,
-                width);
-        at += dims[dim];
-      }
-      return out;
-    }
-    case Opcode::Pad: {
-      fresh();
-      const auto& pads = *attrs.get<std::vector<PaddingDim>>(Attr::padding);
-      copy_nd(out_shape.dims, ops[1].bytes(), Dims(out_shape.dims.size(), 0), out.data->data(), out_strides, width);
-      Dims dims, is, os;
-      int64_t in_offset = 0, out_offset = 0;
-      for (size_t i = 0; i < pads.size(); ++i) {
-        int64_t step = pads[i].interior + 1, first = 0, last = in.dims[i];
-        // Elements that negative padding leaves inside.
-        while (first < last && pads[i].low + first * step < 0) ++first;
-        while (last > first && pads[i].low + (last - 1) * step >= out_shape.dims[i]) --last;
-        dims.push_back(last - first);
-        is.push_back(in_strides[i]);
-        os.push_back(out_strides[i] * step);
-        in_offset += first * in_strides[i];
-        out_offset += (pads[i].low + first * step) * out_strides[i];
-      }
-      bool any = std::all_of(dims.begin(), dims.end(), [](int64_t d) { return d > 0; });
-      if (any) copy_nd(dims, ops[0].bytes() + in_offset * width, is, out.data->data() + out_offset * width, os, width);
-      return out;
-    }
+    case Opcode::Broadcast:
+      return broadcast(inst, ops);
+    case Opcode::Transpose:
+      return transpose(inst, ops);
+    case Opcode::Reverse:
+      return reverse(inst, ops);
+    case Opcode::Slice:
+      return slice(inst, ops);
+    case Opcode::DynamicSlice:
+      return dynamic_slice(inst, ops);
+    case Opcode::DynamicUpdateSlice:
+      return dynamic_update_slice(inst, ops);
+    case Opcode::Concatenate:
+      return concatenate(inst, ops);
+    case Opcode::Pad:
+      return pad(inst, ops);
     default:
       refuse(inst, "no such data movement");
   }

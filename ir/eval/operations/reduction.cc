@@ -111,67 +111,99 @@ Value Evaluator::reduce(InstId inst, std::vector<Value>& ops) {
   return out;
 }
 
+namespace {
+
+// How a reduction runs through its inputs.
+struct ReducedDims {
+  Dims kept, kept_strides, over, over_strides;
+  int64_t outer = 1, inner = 1;      // elements of the result; of what each of them is made
+  bool rows = true, columns = true;  // reduced dimensions are the innermost ones, or the outermost
+};
+
+// `sizes`: of dynamic dimensions, or none.
+ReducedDims reduced_dims(const Shape& in, const Dims& sizes, const Dims& dims) {
+  ReducedDims r;
+  Dims strides = row_major_strides(in.dims);
+  for (int64_t i = 0, seen = 0; i < in.rank(); ++i) {
+    bool reduced = std::find(dims.begin(), dims.end(), i) != dims.end();
+    // Only what is there of a dynamic dimension counts.
+    bool cut = reduced && !sizes.empty();
+    (reduced ? r.over : r.kept).push_back(cut ? sizes[static_cast<size_t>(i)] : in.dims[static_cast<size_t>(i)]);
+    (reduced ? r.over_strides : r.kept_strides).push_back(strides[static_cast<size_t>(i)]);
+    seen += reduced;
+    if (seen && !reduced) r.rows = false;
+    if (reduced && seen != i + 1) r.columns = false;
+  }
+  for (int64_t d : r.kept) r.outer *= d;
+  for (int64_t d : r.over) r.inner *= d;
+  return r;
+}
+
+// The inputs with their reduced dimensions first: slice k holds element k of every reduction.
+std::vector<std::vector<char>> reduced_first(const Universe& u, const std::vector<Value>& ops, const ReducedDims& r) {
+  Dims order_dims = r.over, order_strides = r.over_strides;
+  order_dims.insert(order_dims.end(), r.kept.begin(), r.kept.end());
+  order_strides.insert(order_strides.end(), r.kept_strides.begin(), r.kept_strides.end());
+  std::vector<std::vector<char>> moved(ops.size() / 2);
+  for (size_t i = 0; i < moved.size(); ++i) {
+    int width = storage_bytes(u[ops[i].shape].type);
+    moved[i].resize(static_cast<size_t>(r.outer * r.inner * width));
+    copy_nd(order_dims, ops[i].bytes(), order_strides, moved[i].data(), row_major_strides(order_dims), width);
+  }
+  return moved;
+}
+
+// Sums in f64 from `init` on.
+void sum_slices(ElementType type, const ReducedDims& r, const char* at, const char* init, char* out) {
+  std::vector<double> sum(static_cast<size_t>(r.outer), load_double(type, init));
+  int width = storage_bytes(type);
+  if (type == ElementType::F32) {
+    const float* v = reinterpret_cast<const float*>(at);
+    for (int64_t k = 0; k < r.inner; ++k)
+      for (int64_t j = 0; j < r.outer; ++j) sum[static_cast<size_t>(j)] += static_cast<double>(*v++);
+  } else {
+    for (int64_t k = 0; k < r.inner; ++k)
+      for (int64_t j = 0; j < r.outer; ++j, at += width) sum[static_cast<size_t>(j)] += load_double(type, at);
+  }
+  for (int64_t j = 0; j < r.outer; ++j) store_double(type, out + j * width, sum[static_cast<size_t>(j)]);
+}
+
+}  // namespace
+
 Value Evaluator::reduced(InstId inst, std::vector<Value>& ops) {
   size_t count = ops.size() / 2;
   const Dims& dims = m_.attrs(inst).ints(Attr::dimensions);
   CompId function = m_.called(inst)[0];
   const Shape& in = u_[ops[0].shape];
-  Dims strides = row_major_strides(in.dims), kept, kept_strides, over, over_strides;
-  for (int64_t i = 0; i < in.rank(); ++i) {
-    bool reduced = std::find(dims.begin(), dims.end(), i) != dims.end();
-    // Only what is there of a dynamic dimension counts.
-    bool cut = reduced && !ops[0].sizes.empty();
-    (reduced ? over : kept).push_back(cut ? ops[0].sizes[static_cast<size_t>(i)] : in.dims[static_cast<size_t>(i)]);
-    (reduced ? over_strides : kept_strides).push_back(strides[static_cast<size_t>(i)]);
-  }
-  int64_t outer = 1, inner = 1;
-  for (int64_t d : kept) outer *= d;
-  for (int64_t d : over) inner *= d;
+  const ReducedDims r = reduced_dims(in, ops[0].sizes, dims);
   ShapeId out_id = m_.shape_id(inst);
   // The usual kinds on f32 and f64, without moving the array: rows that lie together, or columns.
   std::optional<Opcode> op;
   if (count == 1) op = reducer_operation(m_, function);
-  bool rows = true, columns = true;  // reduced dimensions are the innermost ones, or the outermost
-  for (int64_t i = 0, seen = 0; i < in.rank(); ++i) {
-    bool reduced = std::find(dims.begin(), dims.end(), i) != dims.end();
-    seen += reduced;
-    if (seen && !reduced) rows = false;
-    if (reduced && seen != i + 1) columns = false;
-  }
   bool usual = in.type == ElementType::F32 || in.type == ElementType::F64;
-  if (usual && u_[out_id].type == in.type && ops[0].sizes.empty() && (rows || columns) && outer * inner > 0 &&
+  if (usual && u_[out_id].type == in.type && ops[0].sizes.empty() && (r.rows || r.columns) && r.outer * r.inner > 0 &&
       (op == Opcode::Add || op == Opcode::Maximum || op == Opcode::Minimum)) {
     Value out = make(out_id);
-    reduce_in_place({*op, in.type, rows, outer, inner}, ops[1].bytes(), ops[0].bytes(), out.data->data());
+    reduce_in_place({*op, in.type, r.rows, r.outer, r.inner}, ops[1].bytes(), ops[0].bytes(), out.data->data());
     return out;
   }
-  // Reduced dimensions first: slice k holds element k of every reduction.
-  Dims order_dims = over, order_strides = over_strides;
-  order_dims.insert(order_dims.end(), kept.begin(), kept.end());
-  order_strides.insert(order_strides.end(), kept_strides.begin(), kept_strides.end());
-  std::vector<std::vector<char>> moved(count);
-  for (size_t i = 0; i < count; ++i) {
-    int width = storage_bytes(u_[ops[i].shape].type);
-    moved[i].resize(static_cast<size_t>(outer * inner * width));
-    copy_nd(order_dims, ops[i].bytes(), order_strides, moved[i].data(), row_major_strides(order_dims), width);
-  }
+  const std::vector<std::vector<char>> moved = reduced_first(u_, ops, r);
   ElementType type = in.type;
   if (op == Opcode::Add && u_[out_id].type == type && is_float(type)) {
     Value out = make(out_id);
-    std::vector<double> sum(static_cast<size_t>(outer), load_double(type, ops[1].bytes()));
-    int width = storage_bytes(type);
-    const char* at = moved[0].data();
-    if (type == ElementType::F32) {
-      const float* v = reinterpret_cast<const float*>(at);
-      for (int64_t k = 0; k < inner; ++k)
-        for (int64_t j = 0; j < outer; ++j) sum[static_cast<size_t>(j)] += static_cast<double>(*v++);
-    } else {
-      for (int64_t k = 0; k < inner; ++k)
-        for (int64_t j = 0; j < outer; ++j, at += width) sum[static_cast<size_t>(j)] += load_double(type, at);
-    }
-    for (int64_t j = 0; j < outer; ++j) store_double(type, out.data->data() + j * width, sum[static_cast<size_t>(j)]);
+    sum_slices(type, r, moved[0].data(), ops[1].bytes(), out.data->data());
     return out;
   }
+  return reduce_slices(inst, ops, moved, r.outer, r.inner);
+}
+
+Value Evaluator::reduce_slices(InstId inst, const std::vector<Value>& ops, const std::vector<std::vector<char>>& slices,
+                               int64_t outer, int64_t inner) {
+  const size_t count = slices.size();
+  const CompId function = m_.called(inst)[0];
+  const ShapeId out_id = m_.shape_id(inst);
+  std::optional<Opcode> op;
+  if (count == 1) op = reducer_operation(m_, function);
   std::vector<Value> acc;
   for (size_t i = 0; i < count; ++i) {
     Value v;
@@ -187,13 +219,13 @@ Value Evaluator::reduced(InstId inst, std::vector<Value>& ops) {
       int width = storage_bytes(u_[ops[i].shape].type);
       Value v;
       v.shape = u_.scalar(u_[ops[i].shape].type);
-      auto first = moved[i].begin() + k * outer * width;
+      auto first = slices[i].begin() + k * outer * width;
       v.data = std::make_shared<std::vector<char>>(first, first + outer * width);
       args.push_back(std::move(v));
     }
     if (op) {
       EwArgs e;
-      e.op = *op, e.in = e.out = type, e.n = outer;
+      e.op = *op, e.in = e.out = u_[ops[0].shape].type, e.n = outer;
       e.a = args[0].bytes(), e.b = args[1].bytes();
       Value v = args[0];
       e.result = v.mutable_bytes();

@@ -227,6 +227,58 @@ Value Evaluator::sort(InstId inst, std::vector<Value>& ops) {
   return merged(inst, ops);
 }
 
+namespace {
+
+// Merges neighbouring sorted runs of `run` elements. All comparisons of a step are one lifted call, `compare(x, y)`:
+// merging would be sequential, hence ranks: position of an element in the other run by binary search, in log n steps of
+// n lanes.
+template <class Compare>
+void merge_runs(std::vector<int64_t>& order, int64_t run, const Compare& compare) {
+  const int64_t n = std::ssize(order);
+  // Lower bound for left elements in the right run (strictly less go first), upper bound the other way: stable.
+  std::vector<int64_t> low(order.size()), high(order.size());
+  for (int64_t i = 0; i < n; ++i) {
+    int64_t block = i / (2 * run) * 2 * run, middle = std::min(block + run, n), end = std::min(block + 2 * run, n);
+    bool left = i < middle;
+    low[static_cast<size_t>(i)] = left ? middle : block;
+    high[static_cast<size_t>(i)] = left ? end : middle;
+  }
+  for (;;) {
+    std::vector<int64_t> x, y;
+    std::vector<size_t> who;
+    for (size_t i = 0; i < order.size(); ++i) {
+      if (low[i] >= high[i]) continue;
+      int64_t mid = (low[i] + high[i]) / 2, block = static_cast<int64_t>(i) / (2 * run) * 2 * run;
+      bool left = static_cast<int64_t>(i) < std::min(block + run, n);
+      // left: is other < me; right: is me < other.
+      x.push_back(left ? order[static_cast<size_t>(mid)] : order[i]);
+      y.push_back(left ? order[i] : order[static_cast<size_t>(mid)]);
+      who.push_back(i);
+    }
+    if (who.empty()) break;
+    Value r = compare(x, y);
+    for (size_t k = 0; k < who.size(); ++k) {
+      size_t i = who[k];
+      int64_t mid = (low[i] + high[i]) / 2, block = static_cast<int64_t>(i) / (2 * run) * 2 * run;
+      bool left = static_cast<int64_t>(i) < std::min(block + run, n), yes = r.bytes()[k] != 0;
+      if (left ? yes : !yes)
+        low[i] = mid + 1;
+      else
+        high[i] = mid;
+    }
+  }
+  std::vector<int64_t> next(order.size());
+  for (int64_t i = 0; i < n; ++i) {
+    int64_t block = i / (2 * run) * 2 * run, middle = std::min(block + run, n);
+    bool left = i < middle;
+    int64_t own = left ? i - block : i - middle, other = low[static_cast<size_t>(i)] - (left ? middle : block);
+    next[static_cast<size_t>(block + own + other)] = order[static_cast<size_t>(i)];
+  }
+  order.swap(next);
+}
+
+}  // namespace
+
 // By the comparator itself.
 Value Evaluator::merged(InstId inst, std::vector<Value>& ops) {
   const CompId comparator = m_.called(inst)[0];
@@ -247,8 +299,6 @@ Value Evaluator::merged(InstId inst, std::vector<Value>& ops) {
     auto at = [&](size_t which, int64_t i) {
       return ops[which].bytes() + static_cast<size_t>(base + i * stride) * widths[which];
     };
-    // Merge sort by rounds, so that all comparisons of a round are one lifted call: each run's merge step would be
-    // sequential, hence ranks: position of an element in the other run by binary search, log n rounds of n lanes.
     auto compare = [&](const std::vector<int64_t>& x, const std::vector<int64_t>& y) {
       std::vector<Value> args;
       int64_t lanes = static_cast<int64_t>(x.size());
@@ -263,48 +313,7 @@ Value Evaluator::merged(InstId inst, std::vector<Value>& ops) {
         }
       return lifted(comparator, args, lanes)[0];
     };
-    std::vector<int64_t> next(order.size());
-    for (int64_t run = 1; run < n; run *= 2) {
-      // Lower bound for left elements in the right run (strictly less go first), upper bound the other way: stable.
-      std::vector<int64_t> low(order.size()), high(order.size());
-      for (int64_t i = 0; i < n; ++i) {
-        int64_t block = i / (2 * run) * 2 * run, middle = std::min(block + run, n), end = std::min(block + 2 * run, n);
-        bool left = i < middle;
-        low[static_cast<size_t>(i)] = left ? middle : block;
-        high[static_cast<size_t>(i)] = left ? end : middle;
-      }
-      for (;;) {
-        std::vector<int64_t> x, y;
-        std::vector<size_t> who;
-        for (size_t i = 0; i < order.size(); ++i) {
-          if (low[i] >= high[i]) continue;
-          int64_t mid = (low[i] + high[i]) / 2, block = static_cast<int64_t>(i) / (2 * run) * 2 * run;
-          bool left = static_cast<int64_t>(i) < std::min(block + run, n);
-          // left: is other < me; right: is me < other.
-          x.push_back(left ? order[static_cast<size_t>(mid)] : order[i]);
-          y.push_back(left ? order[i] : order[static_cast<size_t>(mid)]);
-          who.push_back(i);
-        }
-        if (who.empty()) break;
-        Value r = compare(x, y);
-        for (size_t k = 0; k < who.size(); ++k) {
-          size_t i = who[k];
-          int64_t mid = (low[i] + high[i]) / 2, block = static_cast<int64_t>(i) / (2 * run) * 2 * run;
-          bool left = static_cast<int64_t>(i) < std::min(block + run, n), yes = r.bytes()[k] != 0;
-          if (left ? yes : !yes)
-            low[i] = mid + 1;
-          else
-            high[i] = mid;
-        }
-      }
-      for (int64_t i = 0; i < n; ++i) {
-        int64_t block = i / (2 * run) * 2 * run, middle = std::min(block + run, n);
-        bool left = i < middle;
-        int64_t own = left ? i - block : i - middle, other = low[static_cast<size_t>(i)] - (left ? middle : block);
-        next[static_cast<size_t>(block + own + other)] = order[static_cast<size_t>(i)];
-      }
-      order.swap(next);
-    }
+    for (int64_t run = 1; run < n; run *= 2) merge_runs(order, run, compare);
     for (size_t w = 0; w < ops.size(); ++w)
       for (int64_t i = 0; i < n; ++i)
         std::memcpy(data[w] + static_cast<size_t>(base + i * stride) * widths[w], at(w, order[static_cast<size_t>(i)]),

@@ -140,14 +140,8 @@ std::string how_to_see(const ReduceArgs& a, bool arguments) {
   return fmt::format("hlo-replay bisect {} --pipeline={}{}", file, a.pipeline, inputs);
 }
 
-}  // namespace
-
-int cmd_reduce(const ReduceArgs& given) {
-  ReduceArgs a = given;
-  checked_executor(a);
-  if (a.sizes) return cmd_smaller(a);
+void check_arguments(const ReduceArgs& a, bool own) {
   if (!a.keep.empty() || a.work > 0) fail(FailureKind::kUsage, "--keep and --work go with --sizes");
-  bool own = a.by_running();
   if (a.jobs > 1) {
     if (own && a.backend == "cuda")
       fail(FailureKind::kUsage, "--jobs is not for --backend=cuda: the device belongs to one process");
@@ -156,6 +150,40 @@ int cmd_reduce(const ReduceArgs& given) {
   if (a.slower > 0) fail(FailureKind::kUsage, "reduce has no --slower: what is smaller is faster");
   if ((!a.passes.empty()) + (!a.pipeline.empty()) + a.nan + !own > 1)
     fail(FailureKind::kUsage, "one of --passes, --pipeline, --nan, --check, --regex and --verify, not several");
+}
+
+// Why there is nothing to reduce.
+std::string what_is_fine(const ReduceArgs& a, bool own) {
+  return !own                ? in_words(judge_options(a))
+         : a.nan             ? "no NaN or infinity is made"
+         : !a.passes.empty() ? "the passes " + a.passes + " leave the results alone"
+                             : "the pipeline " + a.pipeline + " leaves the results alone";
+}
+
+Reduction shown_reduction(const ReduceArgs& a, const Module& m, const std::function<bool(const Module&)>& wrong) {
+  ReduceOptions options;
+  options.keep_shapes = a.keep_shapes, options.keep_invalid = a.verify, options.most_candidates = a.most;
+  options.jobs = a.jobs;
+  const auto begin = std::chrono::steady_clock::now();
+  options.stop = [&] {
+    const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - begin;
+    return interrupted() || (a.seconds > 0 && passed.count() > a.seconds);
+  };
+  std::optional<Progress> progress("reducing " + a.file);
+  options.progress = [&](size_t candidates, size_t instructions) {
+    progress->at(candidates, 0, fmt::format("candidates tried, {} instructions left", instructions));
+  };
+  return reduce(m, wrong, options);
+}
+
+}  // namespace
+
+int cmd_reduce(const ReduceArgs& given) {
+  ReduceArgs a = given;
+  checked_executor(a);
+  if (a.sizes) return cmd_smaller(a);
+  const bool own = a.by_running();
+  check_arguments(a, own);
   std::string folder = a.out.empty() ? fs::path(a.file).stem().string() + ".reduced" : a.out;
   OutputFolder out(folder, a.force, "reduce", read_by(a));
   Loaded loaded;
@@ -181,29 +209,11 @@ int cmd_reduce(const ReduceArgs& given) {
   if (wrong.empty() && a.json) print_json(nothing);
   if (wrong.empty())
     fail(FailureKind::kUsage, "{}: nothing is wrong with the module as it came, so there is nothing to reduce ({})",
-         a.file,
-         !own                ? in_words(judge_options(a))
-         : a.nan             ? "no NaN or infinity is made"
-         : !a.passes.empty() ? "the passes " + a.passes + " leave the results alone"
-                             : "the pipeline " + a.pipeline + " leaves the results alone");
-  ReduceOptions options;
-  options.keep_shapes = a.keep_shapes, options.keep_invalid = a.verify, options.most_candidates = a.most;
-  options.jobs = a.jobs;
-  const auto begin = std::chrono::steady_clock::now();
-  options.stop = [&] {
-    const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - begin;
-    return interrupted() || (a.seconds > 0 && passed.count() > a.seconds);
-  };
-  std::optional<Progress> progress("reducing " + a.file);
-  options.progress = [&](size_t candidates, size_t instructions) {
-    progress->at(candidates, 0, fmt::format("candidates tried, {} instructions left", instructions));
-  };
+         a.file, what_is_fine(a, own));
   size_t before = m->instruction_count();
   auto start = std::chrono::steady_clock::now();
-  Reduction r = reduce(
-      *m, [&](const Module& c) { return fault(c) == wrong; }, options);
+  Reduction r = shown_reduction(a, *m, [&](const Module& c) { return fault(c) == wrong; });
   double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  progress.reset();
   if (interrupted()) fail(FailureKind::kUsage, "interrupted; nothing was written");
   std::vector<Value> arguments;
   if (own) arguments = values.arguments(*r.module, a.seed, inputs.positive);

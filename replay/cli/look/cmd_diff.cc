@@ -252,107 +252,99 @@ bool stages_of_one_recording(const std::string& a, const std::string& b, std::un
   return true;
 }
 
-}  // namespace
-
-int cmd_diff(const DiffArgs& a) {
-  if (a.engine.installed()) return diff_installed(a);
-  if (a.b.empty()) fail(FailureKind::kUsage, "diff takes two, or one with --engine=installed and --flags-a, --flags-b");
-  check_output_file(a.html, a.force, {a.a, a.b});
-  if (a.profile) return diff_profiles(a);
-  int code = kYes;
-  if (diff_other_files(a, &code)) return code;
+std::vector<Outcome> diff_folders(const DiffArgs& a) {
   std::vector<Outcome> found;
-  if (a.by != "structure" && a.by != "text") fail(FailureKind::kUsage, "--by is structure or text, not '{}'", a.by);
-  // Of a folder beside something else the else is at fault where it cannot be read.
-  if (const bool first = names_modules(a.a); first != names_modules(a.b)) load(first ? a.b : a.a);
-  if (names_modules(a.a) && names_modules(a.b)) {
-    if (a.run) fail(FailureKind::kUsage, "--run takes two modules; hlo-replay bisect DIR runs the stages of a folder");
-    std::vector<Recording> ra = select_modules(a.a), rb = select_modules(a.b);
-    // Modules of one name belong together, in order.
-    std::map<std::string, std::vector<const Recording*>> named;
-    for (const Recording& r : rb) named[r.module_name].push_back(&r);
-    std::map<std::string, size_t> taken;
-    size_t lonely = 0;
-    for (const Recording& r : ra) {
-      auto& list = named[r.module_name];
-      size_t k = taken[r.module_name]++;
-      const Recording* other = k < list.size() ? list[k] : ra.size() == 1 && rb.size() == 1 ? &rb[0] : nullptr;
-      if (!other) {
-        ++lonely;
-        if (!a.json) fmt::print("module {} is in {} only\n", r.module_name, a.a);
-        continue;
-      }
-      found.push_back(diff_recordings(r, *other));
-      found.back().json["module"] = r.module_name;
-      if (ra.size() > 1) found.back().last = r.module_name + ": " + found.back().last;
+  if (a.run) fail(FailureKind::kUsage, "--run takes two modules; hlo-replay bisect DIR runs the stages of a folder");
+  std::vector<Recording> ra = select_modules(a.a), rb = select_modules(a.b);
+  // Modules of one name belong together, in order.
+  std::map<std::string, std::vector<const Recording*>> named;
+  for (const Recording& r : rb) named[r.module_name].push_back(&r);
+  std::map<std::string, size_t> taken;
+  size_t lonely = 0;
+  for (const Recording& r : ra) {
+    auto& list = named[r.module_name];
+    size_t k = taken[r.module_name]++;
+    const Recording* other = k < list.size() ? list[k] : ra.size() == 1 && rb.size() == 1 ? &rb[0] : nullptr;
+    if (!other) {
+      ++lonely;
+      if (!a.json) fmt::print("module {} is in {} only\n", r.module_name, a.a);
+      continue;
     }
-    if (found.empty()) fail(FailureKind::kUsage, "the folders have no module in common");
-    if (lonely) found.back().json["modules_without_partner"] = lonely;
-  } else {
-    auto universe = std::make_shared<Universe>();
-    // What is run is verified first; what is only compared may be broken.
-    auto loaded = [&](const std::string& file) {
-      const LoadOptions options{.universe = universe};
-      return a.run ? load_verified(file, !a.how.no_verify, nullptr, options) : load(file, options);
-    };
-    std::unique_ptr<Module> ma, mb;
-    Outcome o;
-    o.first = a.a, o.second = a.b;
-    if (a.run || !stages_of_one_recording(a.a, a.b, &ma, &mb, &o.diff)) {
-      ma = loaded(a.a), mb = loaded(a.b);
-      o.diff = diff_modules(*ma, *mb);
-    }
-    o.same = o.diff.same, o.last = in_words(o.diff), o.json = diff_json(o.diff);
-    if (a.by == "text") {
-      std::vector<TextDiffLine> lines = diff_texts(lossless_text(*ma), lossless_text(*mb), 2);
-      o.same = lines.empty();
-      Json list = Json::array();
-      size_t minus = 0, plus = 0;
-      for (const auto& l : lines) {
-        minus += l.sign == '-', plus += l.sign == '+';
-        if (a.json)
-          list.push_back(std::string(1, l.sign) + l.text);
-        else if (l.sign == '@')
-          fmt::print("@@\n");
-        else
-          fmt::print("{}{}\n", l.sign, l.text);
-      }
-      o.last = o.same ? "same text"
-                      : fmt::format("different: {} lines only in the first, {} only in the second", minus, plus);
-      o.json["text"] = list, o.json["same"] = o.same;
-      o.diff.lines.clear();
-    }
-    if (a.run) {
-      InputOptions inputs = input_options(a.how);
-      inputs.label = inputs.place = a.a;
-      std::string elided;
-      ElidedConstants::settle_pair(*ma, *mb, inputs, a.b, &elided);
-      if (!elided.empty()) complain("note: " + elided), o.json["elided"] = elided;
-      check_supported(*ma);
-      Session session(*ma, inputs);
-      JudgeOptions by;
-      by.backend = a.how.backend, by.eval = eval_options(a.how), by.tolerance = a.how.tolerance;
-      Judgement j = make_judge(by, *ma, &session)(*mb);
-      o.same = j.verdict == Verdict::kGood;
-      o.json["results_equal"] = o.same;
-      std::string where;
-      if (!o.same) {
-        o.json["results"] = j.detail;
-        Divergence w = first_divergence(*ma, *mb, session, eval_options(a.how), a.how.tolerance);
-        if (w.found) {
-          where = fmt::format("; the first value that differs is {}: {}", mb->inst_name(w.bad), w.difference);
-          o.json["first_value_that_differs"] = {{"name", mb->inst_name(w.bad)}, {"difference", w.difference}};
-        }
-      }
-      o.last += o.same ? "; results equal" : fmt::format("; results differ: {}{}", j.detail, where);
-    }
-    found.push_back(std::move(o));
+    found.push_back(diff_recordings(r, *other));
+    found.back().json["module"] = r.module_name;
+    if (ra.size() > 1) found.back().last = r.module_name + ": " + found.back().last;
   }
-  bool same = std::all_of(found.begin(), found.end(), [](const Outcome& o) { return o.same; });
-  const Outcome& worst = *std::find_if(found.begin(), found.end() - 1, [](const Outcome& o) { return !o.same; });
-  if (!a.html.empty()) {
-    write_output_file(a.html, diff_page(worst.first, worst.second, worst.last, worst.diff), a.force);
+  if (found.empty()) fail(FailureKind::kUsage, "the folders have no module in common");
+  if (lonely) found.back().json["modules_without_partner"] = lonely;
+  return found;
+}
+
+void diff_by_text(const DiffArgs& a, const Module& ma, const Module& mb, Outcome& o) {
+  std::vector<TextDiffLine> lines = diff_texts(lossless_text(ma), lossless_text(mb), 2);
+  o.same = lines.empty();
+  Json list = Json::array();
+  size_t minus = 0, plus = 0;
+  for (const auto& l : lines) {
+    minus += l.sign == '-', plus += l.sign == '+';
+    if (a.json)
+      list.push_back(std::string(1, l.sign) + l.text);
+    else if (l.sign == '@')
+      fmt::print("@@\n");
+    else
+      fmt::print("{}{}\n", l.sign, l.text);
   }
+  o.last =
+      o.same ? "same text" : fmt::format("different: {} lines only in the first, {} only in the second", minus, plus);
+  o.json["text"] = list, o.json["same"] = o.same;
+  o.diff.lines.clear();
+}
+
+void diff_by_running(const DiffArgs& a, Module& ma, Module& mb, Outcome& o) {
+  InputOptions inputs = input_options(a.how);
+  inputs.label = inputs.place = a.a;
+  std::string elided;
+  ElidedConstants::settle_pair(ma, mb, inputs, a.b, &elided);
+  if (!elided.empty()) complain("note: " + elided), o.json["elided"] = elided;
+  check_supported(ma);
+  Session session(ma, inputs);
+  JudgeOptions by;
+  by.backend = a.how.backend, by.eval = eval_options(a.how), by.tolerance = a.how.tolerance;
+  Judgement j = make_judge(by, ma, &session)(mb);
+  o.same = j.verdict == Verdict::kGood;
+  o.json["results_equal"] = o.same;
+  std::string where;
+  if (!o.same) {
+    o.json["results"] = j.detail;
+    Divergence w = first_divergence(ma, mb, session, eval_options(a.how), a.how.tolerance);
+    if (w.found) {
+      where = fmt::format("; the first value that differs is {}: {}", mb.inst_name(w.bad), w.difference);
+      o.json["first_value_that_differs"] = {{"name", mb.inst_name(w.bad)}, {"difference", w.difference}};
+    }
+  }
+  o.last += o.same ? "; results equal" : fmt::format("; results differ: {}{}", j.detail, where);
+}
+
+Outcome diff_two(const DiffArgs& a) {
+  auto universe = std::make_shared<Universe>();
+  // What is run is verified first; what is only compared may be broken.
+  auto loaded = [&](const std::string& file) {
+    const LoadOptions options{.universe = universe};
+    return a.run ? load_verified(file, !a.how.no_verify, nullptr, options) : load(file, options);
+  };
+  std::unique_ptr<Module> ma, mb;
+  Outcome o;
+  o.first = a.a, o.second = a.b;
+  if (a.run || !stages_of_one_recording(a.a, a.b, &ma, &mb, &o.diff)) {
+    ma = loaded(a.a), mb = loaded(a.b);
+    o.diff = diff_modules(*ma, *mb);
+  }
+  o.same = o.diff.same, o.last = in_words(o.diff), o.json = diff_json(o.diff);
+  if (a.by == "text") diff_by_text(a, *ma, *mb, o);
+  if (a.run) diff_by_running(a, *ma, *mb, o);
+  return o;
+}
+
+int show_outcomes(const DiffArgs& a, const std::vector<Outcome>& found, bool same) {
   if (a.json) {
     Json list = Json::array();
     for (const Outcome& o : found) list.push_back(complete_difference(complete(o.json, {{"verdict", o.last}})));
@@ -376,6 +368,31 @@ int cmd_diff(const DiffArgs& a) {
                                   std::count_if(found.begin(), found.end(), [](const Outcome& o) { return !o.same; }),
                                   found.size()));
   return same ? kYes : kNo;
+}
+
+}  // namespace
+
+int cmd_diff(const DiffArgs& a) {
+  if (a.engine.installed()) return diff_installed(a);
+  if (a.b.empty()) fail(FailureKind::kUsage, "diff takes two, or one with --engine=installed and --flags-a, --flags-b");
+  check_output_file(a.html, a.force, {a.a, a.b});
+  if (a.profile) return diff_profiles(a);
+  int code = kYes;
+  if (diff_other_files(a, &code)) return code;
+  std::vector<Outcome> found;
+  if (a.by != "structure" && a.by != "text") fail(FailureKind::kUsage, "--by is structure or text, not '{}'", a.by);
+  // Of a folder beside something else the else is at fault where it cannot be read.
+  if (const bool first = names_modules(a.a); first != names_modules(a.b)) load(first ? a.b : a.a);
+  if (names_modules(a.a) && names_modules(a.b))
+    found = diff_folders(a);
+  else
+    found.push_back(diff_two(a));
+  bool same = std::all_of(found.begin(), found.end(), [](const Outcome& o) { return o.same; });
+  const Outcome& worst = *std::find_if(found.begin(), found.end() - 1, [](const Outcome& o) { return !o.same; });
+  if (!a.html.empty()) {
+    write_output_file(a.html, diff_page(worst.first, worst.second, worst.last, worst.diff), a.force);
+  }
+  return show_outcomes(a, found, same);
 }
 
 }  // namespace hlo

@@ -102,49 +102,29 @@ void draw(const LinkArgs& a, const std::string& dot, const std::string& title,
   }
 }
 
-}  // namespace
+int link_clusters(const LinkArgs& a, const GraphDef& graph) {
+  if (a.graph.empty()) fail(FailureKind::kUsage, "link takes modules or folders, or --graph");
+  std::vector<ClusterEdge> edges = cluster_edges(graph);
+  Json list = Json::array();
+  std::vector<std::vector<std::string>> rows;
+  for (const ClusterEdge& e : edges) {
+    auto number = [](int64_t n) { return n < 0 ? std::string() : std::to_string(n); };
+    list.push_back({{"from", e.from}, {"output", e.output}, {"to", e.to}, {"input", e.input}, {"tensor", e.tensor}});
+    rows.push_back({e.from, number(e.output), e.to, number(e.input), "exact", e.tensor});
+    if (!a.json) fmt::print("{} {} → {} {}   {}\n", e.from, number(e.output), e.to, number(e.input), e.tensor);
+  }
+  Json json{{"nodes", graph.nodes.size()}, {"cluster_edges", list}, {"problems", graph.problems}};
+  if (a.json)
+    print_json(complete_links(json));
+  else
+    fmt::print("{} nodes, {} edges between clusters\n", graph.nodes.size(), edges.size());
+  if (!a.out.empty()) draw(a, graphdef_dot(graph), a.graph, rows, json);
+  return kYes;
+}
 
-int cmd_link(const LinkArgs& a) {
-  std::vector<std::string> inputs = a.files;
-  inputs.push_back(a.graph);
-  for (const std::string& file : {a.out, a.emit}) check_output_file(file, a.force, inputs);
-  GraphDef graph;
-  if (!a.graph.empty()) {
-    graph = parse_graphdef(read_file(a.graph), a.graph);
-    for (const std::string& p : graph.problems) fmt::print(stderr, "warning: {}\n", p);
-  }
-  if (a.files.empty()) {
-    if (a.graph.empty()) fail(FailureKind::kUsage, "link takes modules or folders, or --graph");
-    std::vector<ClusterEdge> edges = cluster_edges(graph);
-    Json list = Json::array();
-    std::vector<std::vector<std::string>> rows;
-    for (const ClusterEdge& e : edges) {
-      auto number = [](int64_t n) { return n < 0 ? std::string() : std::to_string(n); };
-      list.push_back({{"from", e.from}, {"output", e.output}, {"to", e.to}, {"input", e.input}, {"tensor", e.tensor}});
-      rows.push_back({e.from, number(e.output), e.to, number(e.input), "exact", e.tensor});
-      if (!a.json) fmt::print("{} {} → {} {}   {}\n", e.from, number(e.output), e.to, number(e.input), e.tensor);
-    }
-    Json json{{"nodes", graph.nodes.size()}, {"cluster_edges", list}, {"problems", graph.problems}};
-    if (a.json)
-      print_json(complete_links(json));
-    else
-      fmt::print("{} nodes, {} edges between clusters\n", graph.nodes.size(), edges.size());
-    if (!a.out.empty()) draw(a, graphdef_dot(graph), a.graph, rows, json);
-    return kYes;
-  }
-  std::vector<LinkModule> modules = read_modules(a);
-  if (modules.size() < 2) fail(FailureKind::kUsage, "link takes two modules or more; there is {}", modules.size());
-  Links links = link_modules(modules, a.graph.empty() ? nullptr : &graph);
+Json modules_json(const std::vector<LinkModule>& modules, const Links& links) {
   const Universe& u = modules[0].module->u();
-  std::vector<LinkEdge> said;
-  for (const std::string& text : a.edges) said.push_back(wanted_edge(text, modules, links));
-  // What a user says stands in the place of what was found for that parameter.
-  for (const LinkEdge& s : said)
-    std::erase_if(links.edges,
-                  [&](const LinkEdge& e) { return !e.loop && e.to == s.to && e.parameter == s.parameter; });
-  links.edges.insert(links.edges.end(), said.begin(), said.end());
-  Json json;
-  Json& list = json["modules"] = Json::array();
+  Json list = Json::array();
   for (size_t k = 0; k < modules.size(); ++k) {
     Json params = Json::array(), results = Json::array();
     for (size_t j = 0; j < links.leaves[k].parameters.size(); ++j)
@@ -155,8 +135,14 @@ int cmd_link(const LinkArgs& a) {
       results.push_back({{"shape", u.shape_text_plain(r.shape)}, {"name", r.name}});
     list.push_back({{"name", modules[k].label}, {"parameters", params}, {"results", results}});
   }
-  std::vector<std::vector<std::string>> rows;
-  Json& edges = json["edges"] = Json::array();
+  return list;
+}
+
+// Rows are those of a page.
+Json edges_json(const LinkArgs& a, const std::vector<LinkModule>& modules, const Links& links,
+                std::vector<std::vector<std::string>>* rows) {
+  const Universe& u = modules[0].module->u();
+  Json edges = Json::array();
   for (const LinkEdge& e : links.edges) {
     if (e.confidence < a.least) continue;
     edges.push_back({{"from", modules[e.from].label},
@@ -167,38 +153,36 @@ int cmd_link(const LinkArgs& a) {
                      {"ambiguous", e.ambiguous},
                      {"loop", e.loop},
                      {"evidence", e.evidence}});
-    rows.push_back({modules[e.from].label,
-                    fmt::format("o{} {}", e.result, leaf_text(links.leaves[e.from].results[e.result], u)),
-                    modules[e.to].label,
-                    fmt::format("p{} {}", e.parameter, leaf_text(links.leaves[e.to].parameters[e.parameter], u)),
-                    fmt::format("{:.0f} %{}{}", 100 * e.confidence, e.ambiguous ? ", ambiguous" : "",
-                                e.loop ? ", from step to step" : ""),
-                    fmt::format("{}", fmt::join(e.evidence, "; "))});
+    rows->push_back({modules[e.from].label,
+                     fmt::format("o{} {}", e.result, leaf_text(links.leaves[e.from].results[e.result], u)),
+                     modules[e.to].label,
+                     fmt::format("p{} {}", e.parameter, leaf_text(links.leaves[e.to].parameters[e.parameter], u)),
+                     fmt::format("{:.0f} %{}{}", 100 * e.confidence, e.ambiguous ? ", ambiguous" : "",
+                                 e.loop ? ", from step to step" : ""),
+                     fmt::format("{}", fmt::join(e.evidence, "; "))});
   }
-  json["notes"] = links.notes;
-  std::string emitted;
-  if (!a.emit.empty()) {
-    std::vector<LinkEdge> chosen;
-    std::vector<std::string> open;
-    for (const LinkEdge& e : links.edges) {
-      bool by_hand = std::find(e.evidence.begin(), e.evidence.end(), kByHand) != e.evidence.end();
-      if (e.loop || (e.from >= e.to && !by_hand)) continue;
-      auto earlier = std::find_if(chosen.begin(), chosen.end(),
-                                  [&](const LinkEdge& c) { return c.to == e.to && c.parameter == e.parameter; });
-      if (e.confidence > 0.5 && earlier == chosen.end()) chosen.push_back(e);
-    }
-    auto m = stitched(modules, links, chosen, "linked");
-    std::vector<VerifyError> errors = verify_module(*m, 1);
-    if (!errors.empty()) fail(FailureKind::kInternal, "the joined module does not verify: {}", errors[0].message);
-    write_output_file(a.emit, lossless_text(*m), a.force);
-    json["emitted"] = {{"file", a.emit}, {"links", chosen.size()}, {"parameters", m->comp(m->entry()).params.size()}};
-    emitted = fmt::format("{}: {} links, {} parameters left", a.emit, chosen.size(), m->comp(m->entry()).params.size());
+  return edges;
+}
+
+// Writes one module that runs all; a line about it.
+std::string emit_joined(const LinkArgs& a, const std::vector<LinkModule>& modules, const Links& links, Json& json) {
+  std::vector<LinkEdge> chosen;
+  for (const LinkEdge& e : links.edges) {
+    bool by_hand = std::find(e.evidence.begin(), e.evidence.end(), kByHand) != e.evidence.end();
+    if (e.loop || (e.from >= e.to && !by_hand)) continue;
+    auto earlier = std::find_if(chosen.begin(), chosen.end(),
+                                [&](const LinkEdge& c) { return c.to == e.to && c.parameter == e.parameter; });
+    if (e.confidence > 0.5 && earlier == chosen.end()) chosen.push_back(e);
   }
-  if (!a.out.empty()) draw(a, link_dot(modules, links, a.least), "modules of one run", rows, json);
-  if (a.json) {
-    print_json(complete_links(json));
-    return kYes;
-  }
+  auto m = stitched(modules, links, chosen, "linked");
+  std::vector<VerifyError> errors = verify_module(*m, 1);
+  if (!errors.empty()) fail(FailureKind::kInternal, "the joined module does not verify: {}", errors[0].message);
+  write_output_file(a.emit, lossless_text(*m), a.force);
+  json["emitted"] = {{"file", a.emit}, {"links", chosen.size()}, {"parameters", m->comp(m->entry()).params.size()}};
+  return fmt::format("{}: {} links, {} parameters left", a.emit, chosen.size(), m->comp(m->entry()).params.size());
+}
+
+void print_modules(const std::vector<LinkModule>& modules, const Links& links) {
   for (size_t k = 0; k < modules.size(); ++k) {
     std::map<std::string, size_t> roles;
     for (const std::string& r : links.leaves[k].roles) ++roles[r];
@@ -207,7 +191,12 @@ int cmd_link(const LinkArgs& a) {
     fmt::print("{:>3} {}: parameters {}; {} results\n", k, modules[k].label,
                words.empty() ? "none" : fmt::format("{}", fmt::join(words, ", ")), links.leaves[k].results.size());
   }
-  // Links that lie side by side make one line.
+}
+
+// Links that lie side by side make one line.
+void print_links(const LinkArgs& a, const std::vector<LinkModule>& modules, const Links& links,
+                 const std::string& emitted) {
+  const Universe& u = modules[0].module->u();
   size_t sure = 0, ambiguous = 0;
   std::vector<LinkEdge> shown;
   for (const LinkEdge& e : links.edges)
@@ -240,6 +229,44 @@ int cmd_link(const LinkArgs& a) {
   if (!emitted.empty()) fmt::print("{}\n", emitted);
   fmt::print("{} modules, {} links, {} possible, of these {} ambiguous\n", modules.size(), sure, shown.size() - sure,
              ambiguous);
+}
+
+}  // namespace
+
+int cmd_link(const LinkArgs& a) {
+  std::vector<std::string> inputs = a.files;
+  inputs.push_back(a.graph);
+  for (const std::string& file : {a.out, a.emit}) check_output_file(file, a.force, inputs);
+  GraphDef graph;
+  if (!a.graph.empty()) {
+    graph = parse_graphdef(read_file(a.graph), a.graph);
+    for (const std::string& p : graph.problems) fmt::print(stderr, "warning: {}\n", p);
+  }
+  if (a.files.empty()) return link_clusters(a, graph);
+  std::vector<LinkModule> modules = read_modules(a);
+  if (modules.size() < 2) fail(FailureKind::kUsage, "link takes two modules or more; there is {}", modules.size());
+  Links links = link_modules(modules, a.graph.empty() ? nullptr : &graph);
+  std::vector<LinkEdge> said;
+  for (const std::string& text : a.edges) said.push_back(wanted_edge(text, modules, links));
+  // What a user says stands in the place of what was found for that parameter.
+  for (const LinkEdge& s : said)
+    std::erase_if(links.edges,
+                  [&](const LinkEdge& e) { return !e.loop && e.to == s.to && e.parameter == s.parameter; });
+  links.edges.insert(links.edges.end(), said.begin(), said.end());
+  Json json;
+  json["modules"] = modules_json(modules, links);
+  std::vector<std::vector<std::string>> rows;
+  json["edges"] = edges_json(a, modules, links, &rows);
+  json["notes"] = links.notes;
+  std::string emitted;
+  if (!a.emit.empty()) emitted = emit_joined(a, modules, links, json);
+  if (!a.out.empty()) draw(a, link_dot(modules, links, a.least), "modules of one run", rows, json);
+  if (a.json) {
+    print_json(complete_links(json));
+    return kYes;
+  }
+  print_modules(modules, links);
+  print_links(a, modules, links, emitted);
   return kYes;
 }
 

@@ -189,6 +189,10 @@ class Toolbox {
   Answer stages(const Arguments& a, const std::atomic<bool>& stop);
   Answer text(const Arguments& a, const std::atomic<bool>& stop);
   Answer explain(const Arguments& a, const std::atomic<bool>& stop);
+  Answer search(const Arguments& a, const std::atomic<bool>& stop);
+  Answer memory(const Arguments& a, const std::atomic<bool>& stop);
+  Answer triage(const Arguments& a, const std::atomic<bool>& stop);
+  Answer profile(const Arguments& a, const std::atomic<bool>& stop);
   void add_reading(std::vector<mcp::Tool>* out);
   void add_asking(std::vector<mcp::Tool>* out);
   void add_writing(std::vector<mcp::Tool>* out);
@@ -317,6 +321,43 @@ Answer Toolbox::explain(const Arguments& a, const std::atomic<bool>& stop) {
   return told(a, words, stop);
 }
 
+Answer Toolbox::search(const Arguments& a, const std::atomic<bool>& stop) {
+  Words words{"search", id(a, "id"), "--most=1000000"};
+  if (a.has("name")) words.push_back(a.text("name"));
+  for (const auto& [key, option] :
+       {std::pair("opcode", "--opcode"), {"op_name", "--op-name"}, {"shape", "--shape"}, {"line", "--line"}})
+    if (a.has(key)) words.push_back(fmt::format("{}={}", option, a.text(key)));
+  return told(a, words, stop);
+}
+
+Answer Toolbox::memory(const Arguments& a, const std::atomic<bool>& stop) {
+  Words words{"memory", id(a, "id"), "--most=100000", "--by=" + (a.has("by") ? a.text("by") : "line")};
+  if (a.has("log")) words.push_back("--log=" + id(a, "log"));
+  if (a.flag("stages")) words.emplace_back("--stages");
+  if (a.flag("try")) words.emplace_back("--try");
+  return told(a, words, stop);
+}
+
+Answer Toolbox::triage(const Arguments& a, const std::atomic<bool>& stop) {
+  Words words{"triage", id(a, "id"),
+              fmt::format("--time-limit={}", std::clamp<int64_t>(a.number("seconds", 120), 1, 3600))};
+  if (a.has("complaint")) words.push_back("--complaint=" + a.text("complaint"));
+  for (const char* file : {"log", "inputs", "outputs"})
+    if (a.has(file)) words.push_back(fmt::format("--{}={}", file, id(a, file)));
+  Ran r = run_or_kept(a, words, stop);
+  // *unknown* is an answer, too.
+  if (r.output.empty()) return failed(r);
+  return Answer{mcp::within_budget(r.output, a.cursor(), a.budget()), false};
+}
+
+Answer Toolbox::profile(const Arguments& a, const std::atomic<bool>& stop) {
+  Words words{"profile", id(a, "id")};
+  if (a.has("modules")) words.push_back(id(a, "modules"));
+  words.insert(words.end(), {"--most=100000", "--by=" + (a.has("by") ? a.text("by") : "op")});
+  if (a.has("op")) words.push_back("--op=" + a.text("op"));
+  return told(a, words, stop);
+}
+
 // --- the table ---
 
 void Toolbox::add_reading(std::vector<mcp::Tool>* out) {
@@ -358,14 +399,7 @@ void Toolbox::add_reading(std::vector<mcp::Tool>* out) {
             {"shape", property("string", "part of the shape: f32[128")},
             {"line", property("string", "part of the source line: model.py:12")}},
            {"id"}),
-      [this](const Arguments& a, const auto& stop) {
-        Words words{"search", id(a, "id"), "--most=1000000"};
-        if (a.has("name")) words.push_back(a.text("name"));
-        for (const auto& [key, option] :
-             {std::pair("opcode", "--opcode"), {"op_name", "--op-name"}, {"shape", "--shape"}, {"line", "--line"}})
-          if (a.has(key)) words.push_back(fmt::format("{}={}", option, a.text(key)));
-        return told(a, words, stop);
-      });
+      [this](const Arguments& a, const auto& stop) { return search(a, stop); });
   add(tool("summary", "Summary by line, scope, class, module or pass",
            "Least time, operations, bytes and memory added up by source line, scope, class of kernel or module; by "
            "pass what "
@@ -396,13 +430,7 @@ void Toolbox::add_reading(std::vector<mcp::Tool>* out) {
             {"stages", property("boolean", "the peak after each pass, of one module (false)")},
             {"try", property("boolean", "compile changes that may need less memory; may take long (false)")}},
            {"id"}),
-      [this](const Arguments& a, const auto& stop) {
-        Words words{"memory", id(a, "id"), "--most=100000", "--by=" + (a.has("by") ? a.text("by") : "line")};
-        if (a.has("log")) words.push_back("--log=" + id(a, "log"));
-        if (a.flag("stages")) words.emplace_back("--stages");
-        if (a.flag("try")) words.emplace_back("--try");
-        return told(a, words, stop);
-      });
+      [this](const Arguments& a, const auto& stop) { return memory(a, stop); });
 }
 
 void Toolbox::add_asking(std::vector<mcp::Tool>* out) {
@@ -457,17 +485,7 @@ void Toolbox::add_asking(std::vector<mcp::Tool>* out) {
             {"outputs", property("string", ".npz with o0, o1 …: what the device gave")},
             {"seconds", property("integer", "for all of it (120)")}},
            {"id"}),
-      [this](const Arguments& a, const auto& stop) {
-        Words words{"triage", id(a, "id"),
-                    fmt::format("--time-limit={}", std::clamp<int64_t>(a.number("seconds", 120), 1, 3600))};
-        if (a.has("complaint")) words.push_back("--complaint=" + a.text("complaint"));
-        for (const char* file : {"log", "inputs", "outputs"})
-          if (a.has(file)) words.push_back(fmt::format("--{}={}", file, id(a, file)));
-        Ran r = run_or_kept(a, words, stop);
-        // *unknown* is an answer, too.
-        if (r.output.empty()) return failed(r);
-        return Answer{mcp::within_budget(r.output, a.cursor(), a.budget()), false};
-      });
+      [this](const Arguments& a, const auto& stop) { return triage(a, stop); });
   add(tool("profile", "Join a profile to instructions",
            "Where the time of a run went (.xplane.pb, trace events), by instruction, source line, scope, class or "
            "module; "
@@ -477,13 +495,7 @@ void Toolbox::add_asking(std::vector<mcp::Tool>* out) {
             {"by", by_words({"op", "line", "scope", "class", "module"}, "key (op)")},
             {"op", property("string", "name of an instruction")}},
            {"id"}),
-      [this](const Arguments& a, const auto& stop) {
-        Words words{"profile", id(a, "id")};
-        if (a.has("modules")) words.push_back(id(a, "modules"));
-        words.insert(words.end(), {"--most=100000", "--by=" + (a.has("by") ? a.text("by") : "op")});
-        if (a.has("op")) words.push_back("--op=" + a.text("op"));
-        return told(a, words, stop);
-      });
+      [this](const Arguments& a, const auto& stop) { return profile(a, stop); });
 }
 
 void Toolbox::add_writing(std::vector<mcp::Tool>* out) {

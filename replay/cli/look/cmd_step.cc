@@ -234,7 +234,8 @@ class Stepper {
     return w[1];
   }
 
-  void command(const std::vector<std::string>& w) {
+  // What goes from stage to stage. False where the word is none of these.
+  bool move(const std::vector<std::string>& w) {
     const std::string& c = w[0];
     if (c == "next" || c == "n") {
       for (size_t k = number(w, 1, 1); k > 0; --k)
@@ -259,7 +260,16 @@ class Stepper {
       while (!why && !interrupted() && forward()) why = broke();
       if (why) fmt::print("break at {}\n", *why);
       where();
-    } else if (c == "break") {
+    } else {
+      return false;
+    }
+    return true;
+  }
+
+  // What changes where it stops, or the passes that are ahead.
+  bool plan(const std::vector<std::string>& w) {
+    const std::string& c = w[0];
+    if (c == "break") {
       if (w.size() > 1) breaks_.push_back(w[1]);
       for (const std::string& b : breaks_) fmt::print("break at {}\n", b);
     } else if (c == "delete") {
@@ -285,7 +295,16 @@ class Stepper {
       std::string name(pass_or_fail(w[1]).name);
       forget_ahead();
       here().cursor.set_fuel(name, static_cast<int64_t>(number(w, 2, 0)));
-    } else if (c == "list" || c == "l") {
+    } else {
+      return false;
+    }
+    return true;
+  }
+
+  void command(const std::vector<std::string>& w) {
+    if (move(w) || plan(w)) return;
+    const std::string& c = w[0];
+    if (c == "list" || c == "l") {
       list();
     } else if (c == "print" || c == "p") {
       print(w);

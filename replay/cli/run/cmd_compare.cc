@@ -39,44 +39,49 @@ std::string verdict(const Comparison& c) {
   return first ? fmt::format("different: first in {}", in_words(*first)) : std::string("equal");
 }
 
+namespace {
+
+// Of the entry's results, o0, o1 …
+std::map<std::string, ShapeId> output_shapes(const Module& m, Universe& u) {
+  std::map<std::string, ShapeId> shapes;
+  size_t leaf = 0;
+  auto walk = [&](auto&& self, ShapeId s) -> void {
+    for (ShapeId e : m.u()[s].elements) self(self, e);
+    if (m.u()[s].is_tuple()) return;
+    shapes[fmt::format("o{}", leaf++)] = m.u()[s].is_array() ? u.array(m.u()[s].type, m.u()[s].dims) : u.token();
+  };
+  walk(walk, m.shape_id(m.comp(m.entry()).root));
+  return shapes;
+}
+
+std::map<std::string, Value> read_arrays(Universe& u, const std::string& path,
+                                         const std::map<std::string, ShapeId>& shapes) {
+  std::map<std::string, Value> out;
+  std::vector<NamedArray> arrays = read_npz(path);
+  bool outputs = std::any_of(arrays.begin(), arrays.end(), [](const NamedArray& n) { return n.name[0] == 'o'; });
+  for (NamedArray& array : arrays) {
+    if (outputs && array.name[0] != 'o') continue;  // inputs stand beside
+    ShapeId shape;
+    if (auto known = shapes.find(array.name); known != shapes.end())
+      shape = known->second;
+    else
+      shape = u.array(array_type(array, path), array.dims);
+    Value v = from_array(u, array, shape);
+    out.emplace(array.name, std::move(v));
+  }
+  return out;
+}
+
+}  // namespace
+
 int cmd_compare(const CompareArgs& a) {
   Universe u;
   // Types: the module's, the note in either file, else those of numpy.
   std::map<std::string, ShapeId> shapes;
-  std::unique_ptr<Module> m;
-  if (!a.module.empty()) {
-    m = load(a.module);
-    std::vector<ShapeId> stack{m->shape_id(m->comp(m->entry()).root)};
-    size_t leaf = 0;
-    auto walk = [&](auto&& self, ShapeId s) -> void {
-      for (ShapeId e : m->u()[s].elements) self(self, e);
-      if (m->u()[s].is_tuple()) return;
-      shapes[fmt::format("o{}", leaf++)] = m->u()[s].is_array() ? u.array(m->u()[s].type, m->u()[s].dims) : u.token();
-    };
-    walk(walk, stack[0]);
-  }
-  auto read = [&](const std::string& path) {
-    std::map<std::string, Value> out;
-    std::vector<NamedArray> arrays = read_npz(path);
-    bool outputs = std::any_of(arrays.begin(), arrays.end(), [](const NamedArray& n) { return n.name[0] == 'o'; });
-    for (NamedArray& array : arrays) {
-      if (outputs && array.name[0] != 'o') continue;  // inputs stand beside
-      ShapeId shape;
-      if (auto known = shapes.find(array.name); known != shapes.end())
-        shape = known->second;
-      else
-        shape = u.array(array_type(array, path), array.dims);
-      Value v = from_array(u, array, shape);
-      out.emplace(array.name, std::move(v));
-    }
-    return out;
-  };
-  auto x = read(a.a), y = read(a.b);
+  if (!a.module.empty()) shapes = output_shapes(*load(a.module), u);
+  auto x = read_arrays(u, a.a, shapes), y = read_arrays(u, a.b, shapes);
   std::map<std::string, Value> reference;
-  if (!a.reference.empty()) {
-    shapes.clear();  // its floats are f64
-    reference = read(a.reference);
-  }
+  if (!a.reference.empty()) reference = read_arrays(u, a.reference, {});  // its floats are f64
   // A note in one of the files serves both: bits alone look like integers.
   for (auto* side : {&x, &y})
     for (auto& [name, v] : *side) {

@@ -15,6 +15,7 @@
 #include "replay/cli/comparison_words.h"
 #include "replay/cli/json_output.h"
 #include "replay/cli/kept_arguments.h"
+#include "replay/cli/run/all_stages.h"
 #include "replay/cli/run/self_test.h"
 #include "replay/emitted/emitted_run.h"
 #include "replay/judge/arguments/elided.h"
@@ -47,196 +48,6 @@ void add_statistics(Json& o, const Statistics& s) {
   if (finite > 0) o["min"] = s.min, o["max"] = s.max, o["mean"] = finite_or_null(s.sum / static_cast<double>(finite));
   o["nan"] = s.nan, o["inf"] = s.inf;
 }
-
-// exec --all-stages: every stage of a recording against its first.
-class AllStages {
- public:
-  explicit AllStages(const ExecArgs& a) : a_(a), inputs_(input_options(a)) {}
-  int run() {
-    for (const Recording& r : select_modules(a_.file)) module(r);
-    if (a_.json)
-      print_json({{"stages", list_},
-                  {"elided", told_elided_.empty() ? Json() : Json(told_elided_)},
-                  {"inputs_from", from_.empty() ? Json() : from_},
-                  {"run", run_},
-                  {"different", different_},
-                  {"refused", refused_},
-                  {"first_bad", first_bad_.empty() ? Json() : Json(first_bad_)}});
-    else if (first_bad_.empty())
-      fmt::print("all {} stages equal{}\n", run_,
-                 by_operations_ ? fmt::format(", {} of them by operations (--whole: none)", by_operations_) : "");
-    else
-      fmt::print("{} of {} stages differ, {} refused; first: {}\n", different_, run_ + refused_, refused_, first_bad_);
-    return different_ ? kNo : refused_ || !run_ ? kBad : kYes;
-  }
-
- private:
-  struct Told {
-    std::string state, detail;
-    Json difference;
-    int64_t rounded = 0;  // operations that something else was taken for; 0: evaluated whole
-  };
-  struct Judged {
-    const StageRow* row;
-    size_t text;  // which of those that are not the one before, byte for byte
-    Told told;
-  };
-
-  void module(const Recording& r) {
-    recording_ = &r;
-    load_options_.universe = std::make_shared<Universe>();
-    results_.reset(), session_.reset(), first_.reset(), rounded_.reset();
-    std::vector<Judged> judged;
-    std::vector<std::string> texts;  // paths
-    Progress progress("running the stages of " + a_.file);
-    paths_.clear(), elided_.reset();
-    for (const StageRow& row : r.rows)
-      if (row.file.ends_with(".txt") || row.file.ends_with(".hlo")) paths_.push_back(confined_path(r.folder, row.file));
-    for (const StageRow& row : r.rows) {
-      progress.at(static_cast<size_t>(&row - r.rows.data()), r.rows.size(), row.file);
-      if (!row.file.ends_with(".txt") && !row.file.ends_with(".hlo")) continue;
-      std::string path = confined_path(r.folder, row.file);
-      // More than half of a dump's stages are the one before: a pipeline's start is dumped, and nothing has run.
-      if (judged.empty() || judged.back().told.state == "refused" || !same_files(texts.back(), path)) {
-        texts.push_back(path);
-        judged.push_back({&row, texts.size() - 1, stage(path, !a_.whole)});
-      } else {
-        judged.push_back({&row, texts.size() - 1, judged.back().told});
-        if (judged.back().told.state == "first") judged.back().told.state = "equal";
-      }
-      if (!results_) break;  // nothing to hold the others against
-      if (interrupted()) fail(FailureKind::kUsage, "interrupted");
-    }
-    settle(judged, texts, progress);
-    for (const Judged& j : judged) tell(r, *j.row, j.told);
-  }
-
-  // What was judged by operations says nothing of how rounding adds up: the last of these stages is evaluated whole,
-  // and where that is different, so are all of them.
-  void settle(std::vector<Judged>& judged, const std::vector<std::string>& texts, Progress& progress) {
-    auto by_operations = [](const Judged& j) { return j.told.rounded > 0; };
-    auto last = std::find_if(judged.rbegin(), judged.rend(), by_operations);
-    if (last == judged.rend()) return;
-    auto replace = [&](size_t text, const Told& told) {
-      for (Judged& j : judged)
-        if (j.text == text) j.told = told;
-    };
-    const size_t last_text = last->text;
-    const Told whole = compared(*rounded_, false, true);
-    replace(last_text, whole);
-    if (whole.state == "equal") return;
-    for (size_t k = 0; k < judged.size(); ++k) {
-      progress.at(k, judged.size(), judged[k].row->file);
-      if (interrupted()) fail(FailureKind::kUsage, "interrupted");
-      if (by_operations(judged[k])) replace(judged[k].text, stage(texts[judged[k].text], false));
-    }
-  }
-
-  // Elided constants: what the user asked for, else the same ones in all stages.
-  void settle(const std::string& path, Module& m) {
-    if (!inputs_.fill_elided.empty()) return settle_elided(m, inputs_);
-    if (m.elided_constants().empty()) return;
-    if (!elided_)
-      elided_ = std::make_unique<ElidedConstants>(
-          paths_, [this](size_t k) { return load_verified(paths_[k], !a_.no_verify, nullptr, load_options_); },
-          inputs_);
-    const auto k = static_cast<size_t>(std::find(paths_.begin(), paths_.end(), path) - paths_.begin());
-    if (const auto& anew = elided_->anew(); !anew.empty() && anew[0].stage <= k)
-      fail(FailureKind::kUnsupported, "{}", anew[0].why);
-    elided_->settle(k, m);
-    if (std::string told = elided_->told(); told != told_elided_) complain("note: " + (told_elided_ = told));
-  }
-
-  // `path`: as results of other stages name it.
-  Told stage(const std::string& path, bool by_operations) {
-    Told told;
-    inputs_.label = inputs_.place = path;
-    try {
-      std::unique_ptr<Module> m = load_verified(path, !a_.no_verify, nullptr, load_options_);
-      if (!a_.ignore_memory) foresee_memory(*m, path, a_.backend, false);
-      settle(path, *m);
-      check_supported(*m);
-      if (results_) {
-        session_->take_shardings(*m);
-        told = compared(*m, by_operations);
-        if (told.rounded) rounded_ = std::move(m);
-        return told;
-      }
-      first_ = std::move(m);
-      take_own();
-      session_ = std::make_unique<Session>(*first_, inputs_);
-      results_ =
-          std::make_unique<ResultComparison>(*first_, *session_, a_.backend, eval_options(a_), a_.tolerance, true);
-      told.state = "first";
-    } catch (const Failure& e) {
-      told.state = "refused", told.detail = e.what();
-    }
-    return told;
-  }
-
-  // The arguments that the program had, where they lie with the module.
-  void take_own() {
-    inputs_.file = a_.inputs, own_ = {};
-    if (!takes_kept(a_)) return;
-    own_ = own_arguments(*recording_, *first_, a_);
-    if (own_.inputs.empty()) return;
-    inputs_.file = own_.inputs;
-    const std::string said = recording_->module_name + ": " + own_.in_words;
-    from_.push_back(said);
-    if (!a_.json) fmt::print("inputs of {}\n", said);
-  }
-
-  Told compared(const Module& m, bool by_operations, bool last = false) {
-    Told told;
-    try {
-      const Comparison& c = by_operations ? results_->by_operations(m, &told.rounded) : results_->of(m, last);
-      told.state = c.equal ? "equal" : "different";
-      if (!c.equal) told.detail = verdict(c), told.difference = to_json(*c.first_difference());
-    } catch (const Failure& e) {
-      told.state = "refused", told.detail = e.what();
-    }
-    return told;
-  }
-
-  void tell(const Recording& r, const StageRow& row, const Told& told) {
-    const bool refused = told.state == "refused";
-    ++(refused ? refused_ : run_);
-    if (told.state == "different") ++different_;
-    if (told.rounded) ++by_operations_;
-    if (first_bad_.empty() && (told.state == "different" || refused))
-      first_bad_ = fmt::format("{} ({}): {}", row.name(), told.state, told.detail);
-    Progress::clear();
-    if (!a_.json) {
-      std::string how = told.rounded ? fmt::format("  (by operations, {} rounded)", told.rounded) : "";
-      fmt::print("{:<9} {}{}{}\n", told.state, row.file, how, told.detail.empty() ? "" : "\n          " + told.detail);
-    }
-    list_.push_back({{"module", r.module_name},
-                     {"file", row.file},
-                     {"stage", row.name()},
-                     {"result", told.state},
-                     {"judged", refused ? Json() : Json(told.rounded ? "by_operations" : "whole")},
-                     {"rounded", told.rounded},
-                     {"difference", told.difference},
-                     {"detail", told.detail}});
-  }
-
-  const ExecArgs& a_;
-  InputOptions inputs_;
-  const Recording* recording_ = nullptr;  // at hand
-  KeptArguments own_;                     // its own
-  Json from_ = Json::array();             // whose inputs are the program's, in words
-  LoadOptions load_options_;
-  std::unique_ptr<Module> first_;
-  std::vector<std::string> paths_;
-  std::unique_ptr<ElidedConstants> elided_;
-  std::string told_elided_;
-  std::unique_ptr<Session> session_;
-  std::unique_ptr<ResultComparison> results_;
-  Json list_ = Json::array();
-  std::unique_ptr<Module> rounded_;  // the last one that was judged by operations
-  size_t run_ = 0, different_ = 0, refused_ = 0, by_operations_ = 0;
-  std::string first_bad_;
-};
 
 }  // namespace
 
@@ -403,7 +214,7 @@ static KeptArguments own_inputs(const ExecArgs& a, const Module& m, const Loaded
   return own;
 }
 
-static int exec(const ExecArgs& a, const DumpedProgram* dumped) {
+static void check_arguments(const ExecArgs& a) {
   if (a.file.empty() == a.self_test.empty())
     fail(FailureKind::kUsage, "{}; see hlo-replay exec --help",
          a.file.empty() ? "FILE is required" : "--self-test goes with no FILE");
@@ -412,12 +223,140 @@ static int exec(const ExecArgs& a, const DumpedProgram* dumped) {
   if (a.precision == "tf32" && (a.backend != "cuda" || !a.self_test.empty() || a.all_stages))
     fail(FailureKind::kUsage,
          "--precision=tf32 goes with --backend=cuda, and with neither --self-test nor --all-stages");
+}
+
+static std::map<std::string, EvalOptions::Replacement> replacements(const ExecArgs& a) {
+  std::map<std::string, EvalOptions::Replacement> replaced;
+  for (const std::string& r : a.replace_kernel) {
+    size_t equals = r.find('=');
+    if (equals == std::string::npos || (!r.ends_with(".ll") && !r.ends_with(".ptx")))
+      fail(FailureKind::kUsage, "--replace-kernel={}: NAME=FILE.ll or NAME=FILE.ptx is wanted", r);
+    if (a.backend != "cuda") fail(FailureKind::kUsage, "--replace-kernel goes with --backend=cuda");
+    std::string file = r.substr(equals + 1);
+    replaced[r.substr(0, equals)] = {file.ends_with(".ptx"), read_file(file), file};
+  }
+  return replaced;
+}
+
+static Json output_json(const Universe& u, const std::vector<Value>& outputs) {
+  Json list = Json::array();
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    Json o{{"name", fmt::format("o{}", i)}, {"shape", u.shape_text_plain(outputs[i].shape)}};
+    Statistics s = statistics(u, outputs[i]);
+    add_statistics(o, s);
+    bool one = s.elements == 1 && !s.nan && !s.inf && !is_complex(u[outputs[i].shape].type);
+    o["value"] = one ? finite_or_null(s.min) : Json();
+    list.push_back(std::move(o));
+  }
+  return list;
+}
+
+// TF32 has the mantissa of f16.
+static double compared_tolerance(const ExecArgs& a) {
+  return a.precision == "tf32" && a.tolerance < 0 ? default_tolerance(ElementType::F16) : a.tolerance;
+}
+
+static Json traced_json(const Module& m, InstId i, const Statistics& s, ShapeId shape) {
+  Json row{{"name", m.inst_name(i)},
+           {"opcode", op_text(m.op(i))},
+           {"computation", m.comp_name(m.parent(i))},
+           {"shape", m.u().shape_text_plain(shape)}};
+  add_statistics(row, s);
+  row["checksum"] = fmt::format("{:016x}", s.checksum);
+  return row;
+}
+
+// What a run is held against: a file, another backend or another module.
+static Comparison compared(const ExecArgs& a, const Module& m, const Module* second_module, Session& session,
+                           const ExecutorInfo& executor, const Value& result) {
+  const Universe& u = m.u();
+  const bool high = a.precision == "high";
+  const double tolerance = compared_tolerance(a);
+  Comparison comparison;
+  Value other;
+  if (a.compare_with.ends_with(".npz")) {
+    other = outputs_of(u, a.compare_with, result.shape);
+  } else if (const ExecutorInfo* second = find_executor(a.compare_with)) {
+    if (std::string why = second->unavailable(); !why.empty())
+      fail(FailureKind::kUnsupported, "backend {}: {}", a.compare_with, why);
+    other = session.run(m, *second, eval_options(a), 1, high);
+  } else {
+    other = session.run(*second_module, executor, eval_options(a), 1, high);
+  }
+  comparison = compare_results(u, result, other, tolerance);
+  if (!comparison.equal && !high) {
+    Value reference = session.run(m, *find_executor("evaluator"), eval_options(a), 1, true);
+    comparison = compare_results(u, result, other, tolerance, &reference);
+    hold_both_to_reference(comparison);
+  }
+  return comparison;
+}
+
+// A run, for who asked for it.
+struct RunReport {
+  const ExecArgs& a;
+  const Execution& e;
+  const KeptArguments& own;
+  const NanWatch& watch;
+  const Comparison& comparison;
+  const std::string unsaid;
+  const Json list;  // outputs
+
+  void json(size_t inputs) const {
+    std::vector<std::string> notes = e.notes;
+    if (!unsaid.empty()) notes.insert(notes.begin(), unsaid);
+    Json out = complete(empty_run(a), {{"compile_s", e.compile_s},
+                                       {"run_s", e.run_s},
+                                       {"inputs", inputs},
+                                       {"inputs_from", own.inputs.empty() ? Json() : Json(own.in_words)},
+                                       {"outputs", list},
+                                       {"notes", notes},
+                                       {"nan_come_in_with", watch.brought()}});
+    if (!a.compare_with.empty()) {
+      out["equal"] = comparison.equal;
+      for (const OutputComparison& o : comparison.outputs) out["comparison"].push_back(to_json(o));
+      out["verdict"] = verdict(comparison);
+    }
+    print_json(out);
+  }
+
+  void text() const {
+    if (!unsaid.empty()) fmt::print("not partitioned: {}\n", printable(unsaid));
+    fmt::print("{}: {} in {:.4f} s{}\n", a.file, a.backend, e.run_s,
+               e.notes.empty() ? "" : fmt::format(", compiled in {:.3f} s ({})", e.compile_s, e.notes[0]));
+    if (!own.inputs.empty()) fmt::print("  inputs: {}\n", own.in_words);
+    constexpr size_t kShown = 6;
+    for (size_t k = 1; k < std::min(e.notes.size(), kShown); ++k) fmt::print("  note: {}\n", e.notes[k]);
+    if (e.notes.size() > kShown) fmt::print("  note: … and {} more; --json has them all\n", e.notes.size() - kShown);
+    for (const Json& o : list) {
+      fmt::print("  {} {}", o["name"].get<std::string>(), o["shape"].get<std::string>());
+      if (!o["value"].is_null())
+        fmt::print(" = {:.9g}", o["value"].get<double>());
+      else if (!o["mean"].is_null())
+        fmt::print("  min {:.6g}  max {:.6g}  mean {:.6g}", o["min"].get<double>(), o["max"].get<double>(),
+                   o["mean"].get<double>());
+      if (o["nan"] != 0) fmt::print("  {} NaN", o["nan"].get<int64_t>());
+      if (o["inf"] != 0) fmt::print("  {} infinite", o["inf"].get<int64_t>());
+      fmt::print("\n");
+    }
+    if (a.nan)
+      fmt::print("no instruction makes a NaN or an infinity{}\n",
+                 watch.brought().empty() ? "" : "; NaN come in with " + watch.brought());
+    if (!a.compare_with.empty()) {
+      for (const OutputComparison& o : comparison.outputs) fmt::print("  {}\n", in_words(o));
+      fmt::print("{}\n", verdict(comparison));
+    }
+  }
+};
+
+static int exec(const ExecArgs& a, const DumpedProgram* dumped) {
+  check_arguments(a);
   const ExecutorInfo* executor = &checked_executor(a);
   if (!a.self_test.empty()) return self_test(*executor, a.self_test == "all" ? "" : a.self_test);
   if (a.all_stages) {
     const KeepsSpareArrays spares;  // from stage to stage
     if (!names_modules(a.file)) fail(FailureKind::kUsage, "--all-stages takes a folder, not {}", a.file);
-    return AllStages(a).run();
+    return run_all_stages(a);
   }
   check_output_file(a.out, true, read_by(a));
   bool high = a.precision == "high";
@@ -448,16 +387,7 @@ static int exec(const ExecArgs& a, const DumpedProgram* dumped) {
   options.exact = a.exact;
   options.as_it_is = a.as_is;
   options.tf32 = a.precision == "tf32";
-  // TF32 has the mantissa of f16.
-  const double tolerance = options.tf32 && a.tolerance < 0 ? default_tolerance(ElementType::F16) : a.tolerance;
-  for (const std::string& r : a.replace_kernel) {
-    size_t equals = r.find('=');
-    if (equals == std::string::npos || (!r.ends_with(".ll") && !r.ends_with(".ptx")))
-      fail(FailureKind::kUsage, "--replace-kernel={}: NAME=FILE.ll or NAME=FILE.ptx is wanted", r);
-    if (a.backend != "cuda") fail(FailureKind::kUsage, "--replace-kernel goes with --backend=cuda");
-    std::string file = r.substr(equals + 1);
-    options.replaced[r.substr(0, equals)] = {file.ends_with(".ptx"), read_file(file), file};
-  }
+  options.replaced = replacements(a);
   if (!a.kernel_cache.empty()) set_kernel_cache(a.kernel_cache);
   std::unique_ptr<OutputFolder> folder;
   Json traced = Json::array();
@@ -465,14 +395,7 @@ static int exec(const ExecArgs& a, const DumpedProgram* dumped) {
     folder = std::make_unique<OutputFolder>(a.trace, a.force, "exec", read_by(a));
     options.trace = [&](InstId i, std::span<const Value>, const Value& v) {
       Statistics s = statistics(u, v);
-      if (!s.numbers) return;
-      Json row{{"name", m->inst_name(i)},
-               {"opcode", op_text(m->op(i))},
-               {"computation", m->comp_name(m->parent(i))},
-               {"shape", u.shape_text_plain(v.shape)}};
-      add_statistics(row, s);
-      row["checksum"] = fmt::format("{:016x}", s.checksum);
-      traced.push_back(std::move(row));
+      if (s.numbers) traced.push_back(traced_json(*m, i, s, v.shape));
     };
   }
   NanWatch watch(*m, a.backend != "evaluator");
@@ -497,79 +420,13 @@ static int exec(const ExecArgs& a, const DumpedProgram* dumped) {
   if (!a.out.empty()) {
     save_arrays(u, a.out, session.arguments(), outputs);
   }
-  // What the results are held against.
   Comparison comparison;
-  if (!a.compare_with.empty()) {
-    Value other;
-    if (a.compare_with.ends_with(".npz")) {
-      other = outputs_of(u, a.compare_with, result.shape);
-    } else if (const ExecutorInfo* second = find_executor(a.compare_with)) {
-      if (std::string why = second->unavailable(); !why.empty())
-        fail(FailureKind::kUnsupported, "backend {}: {}", a.compare_with, why);
-      other = session.run(*m, *second, eval_options(a), 1, high);
-    } else {
-      other = session.run(*second_module, *executor, eval_options(a), 1, high);
-    }
-    comparison = compare_results(u, result, other, tolerance);
-    if (!comparison.equal && !high) {
-      Value reference = session.run(*m, *find_executor("evaluator"), eval_options(a), 1, true);
-      comparison = compare_results(u, result, other, tolerance, &reference);
-      hold_both_to_reference(comparison);
-    }
-  }
-  const std::string unsaid = not_partitioned(*m);
-  Json list = Json::array();
-  for (size_t i = 0; i < outputs.size(); ++i) {
-    Json o{{"name", fmt::format("o{}", i)}, {"shape", u.shape_text_plain(outputs[i].shape)}};
-    Statistics s = statistics(u, outputs[i]);
-    add_statistics(o, s);
-    bool one = s.elements == 1 && !s.nan && !s.inf && !is_complex(u[outputs[i].shape].type);
-    o["value"] = one ? finite_or_null(s.min) : Json();
-    list.push_back(std::move(o));
-  }
-  if (a.json) {
-    std::vector<std::string> notes = e.notes;
-    if (!unsaid.empty()) notes.insert(notes.begin(), unsaid);
-    Json out = complete(empty_run(a), {{"compile_s", e.compile_s},
-                                       {"run_s", e.run_s},
-                                       {"inputs", session.arguments().size()},
-                                       {"inputs_from", own.inputs.empty() ? Json() : Json(own.in_words)},
-                                       {"outputs", list},
-                                       {"notes", notes},
-                                       {"nan_come_in_with", watch.brought()}});
-    if (!a.compare_with.empty()) {
-      out["equal"] = comparison.equal;
-      for (const OutputComparison& o : comparison.outputs) out["comparison"].push_back(to_json(o));
-      out["verdict"] = verdict(comparison);
-    }
-    print_json(out);
-    return comparison.equal ? kYes : kNo;
-  }
-  if (!unsaid.empty()) fmt::print("not partitioned: {}\n", printable(unsaid));
-  fmt::print("{}: {} in {:.4f} s{}\n", a.file, a.backend, e.run_s,
-             e.notes.empty() ? "" : fmt::format(", compiled in {:.3f} s ({})", e.compile_s, e.notes[0]));
-  if (!own.inputs.empty()) fmt::print("  inputs: {}\n", own.in_words);
-  constexpr size_t kShown = 6;
-  for (size_t k = 1; k < std::min(e.notes.size(), kShown); ++k) fmt::print("  note: {}\n", e.notes[k]);
-  if (e.notes.size() > kShown) fmt::print("  note: … and {} more; --json has them all\n", e.notes.size() - kShown);
-  for (const Json& o : list) {
-    fmt::print("  {} {}", o["name"].get<std::string>(), o["shape"].get<std::string>());
-    if (!o["value"].is_null())
-      fmt::print(" = {:.9g}", o["value"].get<double>());
-    else if (!o["mean"].is_null())
-      fmt::print("  min {:.6g}  max {:.6g}  mean {:.6g}", o["min"].get<double>(), o["max"].get<double>(),
-                 o["mean"].get<double>());
-    if (o["nan"] != 0) fmt::print("  {} NaN", o["nan"].get<int64_t>());
-    if (o["inf"] != 0) fmt::print("  {} infinite", o["inf"].get<int64_t>());
-    fmt::print("\n");
-  }
-  if (a.nan)
-    fmt::print("no instruction makes a NaN or an infinity{}\n",
-               watch.brought().empty() ? "" : "; NaN come in with " + watch.brought());
-  if (!a.compare_with.empty()) {
-    for (const OutputComparison& o : comparison.outputs) fmt::print("  {}\n", in_words(o));
-    fmt::print("{}\n", verdict(comparison));
-  }
+  if (!a.compare_with.empty()) comparison = compared(a, *m, second_module.get(), session, *executor, result);
+  const RunReport report{a, e, own, watch, comparison, not_partitioned(*m), output_json(u, outputs)};
+  if (a.json)
+    report.json(session.arguments().size());
+  else
+    report.text();
   return comparison.equal ? kYes : kNo;
 }
 

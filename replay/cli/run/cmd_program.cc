@@ -83,41 +83,48 @@ int64_t decision_in(Program& program, const std::string& pass, std::string* told
   return decision;
 }
 
+// `before` and `after`: files of the folder.
+void judge_stage(const BisectArgs& a, const std::string& folder, const std::string& before, const std::string& after,
+                 std::string* verdict, std::string* why) {
+  using Clock = std::chrono::steady_clock;
+  try {
+    LoadOptions options;
+    options.universe = std::make_shared<Universe>();
+    InputOptions inputs = input_options(a);
+    auto load_one = [&](const std::string& file) {
+      auto m = load_verified(confined_path(folder, file), true, nullptr, options);
+      inputs.label = file, inputs.place = confined_path(folder, file);
+      settle_elided(*m, inputs);
+      return m;
+    };
+    std::unique_ptr<Module> first = load_one(before), second = load_one(after);
+    check_supported(*first);
+    Session session(*first, inputs);
+    JudgeOptions judged = judge_options(a);
+    Clock::time_point end = Clock::now() + std::chrono::minutes(1);
+    judged.eval.stop = [end] { return interrupted() || Clock::now() > end; };
+    Judgement j = make_judge(judged, *first, &session)(*second);
+    *verdict = j.verdict == Verdict::kGood ? "equal" : j.verdict == Verdict::kBad ? "differs" : "not judged";
+    *why = j.detail;
+  } catch (const Failure& e) {
+    *verdict = "not judged", *why = e.what();
+  }
+}
+
 // What the evaluator says of each stage that the passes changed, held against the stage before.
 Json on_stages(const BisectArgs& a, const std::vector<Recording>& all, const Names& guilty) {
-  using Clock = std::chrono::steady_clock;
   Json out = Json::array();
-  for (const Recording& r : all)
+  for (const Recording& r : all) {
     for (size_t k = 1; k < r.rows.size(); ++k) {
       const StageRow& row = r.rows[k];
       if (!row.changed || std::find(guilty.begin(), guilty.end(), row.pass) == guilty.end()) continue;
       std::string before = r.text_file(k - 1), after = r.text_file(k), verdict, why;
       if (before.empty() || after.empty() || before == after) continue;
-      try {
-        LoadOptions options;
-        options.universe = std::make_shared<Universe>();
-        InputOptions inputs = input_options(a);
-        auto load_one = [&](const std::string& file) {
-          auto m = load_verified(confined_path(r.folder, file), true, nullptr, options);
-          inputs.label = file, inputs.place = confined_path(r.folder, file);
-          settle_elided(*m, inputs);
-          return m;
-        };
-        std::unique_ptr<Module> first = load_one(before), second = load_one(after);
-        check_supported(*first);
-        Session session(*first, inputs);
-        JudgeOptions judged = judge_options(a);
-        Clock::time_point end = Clock::now() + std::chrono::minutes(1);
-        judged.eval.stop = [end] { return interrupted() || Clock::now() > end; };
-        Judgement j = make_judge(judged, *first, &session)(*second);
-        verdict = j.verdict == Verdict::kGood ? "equal" : j.verdict == Verdict::kBad ? "differs" : "not judged";
-        why = j.detail;
-      } catch (const Failure& e) {
-        verdict = "not judged", why = e.what();
-      }
+      judge_stage(a, r.folder, before, after, &verdict, &why);
       out.push_back(
           {{"module", r.module_name}, {"stage", row.name()}, {"file", after}, {"verdict", verdict}, {"why", why}});
     }
+  }
   return out;
 }
 

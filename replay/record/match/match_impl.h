@@ -54,6 +54,13 @@ class StageMatcher {
   void by_name();
   void doubt_names();
   void by_structure();
+  struct Group;
+  template <class KeyX, class KeyY>
+  bool pair_by_key(const Group& g, const KeyX& key_x, const KeyY& key_y);
+  bool pair_group(const Group& g);
+  std::unordered_map<uint64_t, Group> groups_of(CompId x, CompId y, std::vector<uint64_t>* seen);
+  bool pair_bodies();
+  bool pair_alike(CompId c);
   bool gone(InstId x) const { return !to_[x.value].valid(); }
   // Gone, or read by nobody any more, or in a computation that nobody calls any more.
   bool ended(InstId x) const { return ended_[x.value]; }

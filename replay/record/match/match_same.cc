@@ -110,106 +110,135 @@ uint64_t StageMatcher::use_hash(bool second, InstId i) {
   return sum;
 }
 
-// Those without a partner in computations that have one: what computes the same from the same.
-void StageMatcher::by_structure() {
+// Instructions of both stages that compute the same from the same.
+struct StageMatcher::Group {
+  std::vector<InstId> xs, ys;
+};
+
+// Those that one key tells apart, and no other of the group has.
+template <class KeyX, class KeyY>
+bool StageMatcher::pair_by_key(const Group& g, const KeyX& key_x, const KeyY& key_y) {
+  bool found = false;
+  std::unordered_map<uint64_t, std::pair<InstId, size_t>> xs, ys;
+  for (InstId x : g.xs)
+    if (gone(x)) {
+      auto& entry = xs[key_x(x)];
+      entry.first = x, ++entry.second;
+    }
+  for (InstId y : g.ys)
+    if (fresh(y)) {
+      auto& entry = ys[key_y(y)];
+      entry.first = y, ++entry.second;
+    }
+  for (InstId y : g.ys) {
+    if (!fresh(y)) continue;
+    uint64_t key = key_y(y);
+    auto at = xs.find(key);
+    if (key == 0 || at == xs.end() || at->second.second != 1 || ys[key].second != 1) continue;
+    pair(at->second.first, y), found = true;
+  }
+  return found;
+}
+
+// By name, then by their readers, then in order where equally many are left.
+bool StageMatcher::pair_group(const Group& g) {
   const Module &a = a_.m, &b = b_.m;
-  struct Group {
-    std::vector<InstId> xs, ys;
+  bool found = false;
+  if (g.xs.size() == 1 && g.ys.size() == 1) {
+    pair(g.xs[0], g.ys[0]), found = true;
+    return true;
+  }
+  if (options_.use_names)
+    found |= pair_by_key(
+        g, [&](InstId x) { return uint64_t{a[x].name.value} + 1; },
+        [&](InstId y) {
+          StrId stem = b.u().find_str(name_stem(b.inst_name(y)));
+          return stem.valid() ? uint64_t{stem.value} + 1 : 0;
+        });
+  found |= pair_by_key(
+      g, [&](InstId x) { return use_hash(false, x) | 1; }, [&](InstId y) { return use_hash(true, y) | 1; });
+  std::vector<InstId> xs, ys;
+  for (InstId x : g.xs)
+    if (gone(x)) xs.push_back(x);
+  for (InstId y : g.ys)
+    if (fresh(y)) ys.push_back(y);
+  if (xs.size() == ys.size())
+    for (size_t k = 0; k < xs.size(); ++k) pair(xs[k], ys[k]), found = true;
+  return found;
+}
+
+// `seen`: the keys of the groups in order.
+std::unordered_map<uint64_t, StageMatcher::Group> StageMatcher::groups_of(CompId x, CompId y,
+                                                                          std::vector<uint64_t>* seen) {
+  std::unordered_map<uint64_t, Group> groups;
+  std::unordered_map<InstId, uint64_t> up;
+  auto hash = [&](InstId i, bool second) {
+    InstId anchor = second ? (fresh(i) ? InstId() : i) : to_[i.value];
+    if (anchor.valid()) return mix64(anchor.value + 1);
+    return up.at(i);
   };
-  for (int round = 0; round < 4; ++round) {
-    bool found = false;
-    // Bodies of what is the same.
-    for (CompId c : b.computations())
-      for (InstId y : b.comp(c).order) {
-        if (!b.alive(y) || fresh(y) || !b[y].attrs.valid()) continue;
-        const auto &cx = a.called(out_.same[y.value]), &cy = b.called(y);
-        for (size_t k = 0; k < cx.size() && cx.size() == cy.size(); ++k) found |= pair_computations(cx[k], cy[k]);
-      }
-    for (CompId c : b.computations()) {
-      CompId partner = out_.same_computation[c.value];
-      if (!partner.valid()) continue;
-      bool any = false, other = false;
-      for (InstId y : b.comp(c).order) any |= b.alive(y) && fresh(y);
-      if (!any) continue;
-      for (InstId x : a.comp(partner).order) other |= a.alive(x) && gone(x);
-      if (!other) continue;
-      // Parameters first: by number, where the shapes agree and both lists are as long.
-      const auto &px = a.comp(partner).params, &py = b.comp(c).params;
-      if (px.size() == py.size())
-        for (size_t k = 0; k < px.size(); ++k)
-          if (gone(px[k]) && fresh(py[k]) && same_plain_shape(px[k], py[k])) pair(px[k], py[k]), found = true;
-      std::unordered_map<uint64_t, Group> groups;
-      std::vector<uint64_t> seen;
-      std::unordered_map<InstId, uint64_t> up;
-      auto hash = [&](InstId i, bool second) {
-        InstId anchor = second ? (fresh(i) ? InstId() : i) : to_[i.value];
-        if (anchor.valid()) return mix64(anchor.value + 1);
-        return up.at(i);
-      };
-      auto list = [&](StageSide& side, CompId of, bool second) {
-        up.clear();
-        for (InstId i : side.m.post_order(of)) {
-          if (second ? !fresh(i) : !gone(i)) continue;
-          uint64_t h = side.exact(i);
-          for (InstId o : side.m.operands(i)) h = hash_combine(h, hash(o, second));
-          up[i] = h;
-          if (side.m.op(i) == Opcode::Parameter) continue;
-          // In a square one, a layout says as much as the dimension: those of both stages in one layout, or none.
-          if (side.m.op(i) == Opcode::Iota) h = hash_combine(h, side.m.shape_id(i).value);
-          if (!second) {
-            auto [at, first] = groups.try_emplace(h);
-            if (first) seen.push_back(h);
-            at->second.xs.push_back(i);
-          } else if (auto at = groups.find(h); at != groups.end()) {
-            at->second.ys.push_back(i);
-          }
-        }
-      };
-      list(a_, partner, false), list(b_, c, true);
-      for (uint64_t h : seen) {
-        Group& g = groups[h];
-        if (g.ys.empty()) continue;
-        if (g.xs.size() == 1 && g.ys.size() == 1) {
-          pair(g.xs[0], g.ys[0]), found = true;
-          continue;
-        }
-        // By name, then by their readers, then in order where equally many are left.
-        auto take = [&](auto&& key_x, auto&& key_y) {
-          std::unordered_map<uint64_t, std::pair<InstId, size_t>> xs, ys;
-          for (InstId x : g.xs)
-            if (gone(x)) {
-              auto& entry = xs[key_x(x)];
-              entry.first = x, ++entry.second;
-            }
-          for (InstId y : g.ys)
-            if (fresh(y)) {
-              auto& entry = ys[key_y(y)];
-              entry.first = y, ++entry.second;
-            }
-          for (InstId y : g.ys) {
-            if (!fresh(y)) continue;
-            uint64_t key = key_y(y);
-            auto at = xs.find(key);
-            if (key == 0 || at == xs.end() || at->second.second != 1 || ys[key].second != 1) continue;
-            pair(at->second.first, y), found = true;
-          }
-        };
-        if (options_.use_names)
-          take([&](InstId x) { return uint64_t{a[x].name.value} + 1; },
-               [&](InstId y) {
-                 StrId stem = b.u().find_str(name_stem(b.inst_name(y)));
-                 return stem.valid() ? uint64_t{stem.value} + 1 : 0;
-               });
-        take([&](InstId x) { return use_hash(false, x) | 1; }, [&](InstId y) { return use_hash(true, y) | 1; });
-        std::vector<InstId> xs, ys;
-        for (InstId x : g.xs)
-          if (gone(x)) xs.push_back(x);
-        for (InstId y : g.ys)
-          if (fresh(y)) ys.push_back(y);
-        if (xs.size() == ys.size())
-          for (size_t k = 0; k < xs.size(); ++k) pair(xs[k], ys[k]), found = true;
+  auto list = [&](StageSide& side, CompId of, bool second) {
+    up.clear();
+    for (InstId i : side.m.post_order(of)) {
+      if (second ? !fresh(i) : !gone(i)) continue;
+      uint64_t h = side.exact(i);
+      for (InstId o : side.m.operands(i)) h = hash_combine(h, hash(o, second));
+      up[i] = h;
+      if (side.m.op(i) == Opcode::Parameter) continue;
+      // In a square one, a layout says as much as the dimension: those of both stages in one layout, or none.
+      if (side.m.op(i) == Opcode::Iota) h = hash_combine(h, side.m.shape_id(i).value);
+      if (!second) {
+        auto [at, first] = groups.try_emplace(h);
+        if (first) seen->push_back(h);
+        at->second.xs.push_back(i);
+      } else if (auto at = groups.find(h); at != groups.end()) {
+        at->second.ys.push_back(i);
       }
     }
+  };
+  list(a_, x, false), list(b_, y, true);
+  return groups;
+}
+
+bool StageMatcher::pair_bodies() {
+  const Module &a = a_.m, &b = b_.m;
+  bool found = false;
+  for (CompId c : b.computations())
+    for (InstId y : b.comp(c).order) {
+      if (!b.alive(y) || fresh(y) || !b[y].attrs.valid()) continue;
+      const auto &cx = a.called(out_.same[y.value]), &cy = b.called(y);
+      for (size_t k = 0; k < cx.size() && cx.size() == cy.size(); ++k) found |= pair_computations(cx[k], cy[k]);
+    }
+  return found;
+}
+
+bool StageMatcher::pair_alike(CompId c) {
+  const Module &a = a_.m, &b = b_.m;
+  bool found = false;
+  CompId partner = out_.same_computation[c.value];
+  if (!partner.valid()) return false;
+  bool any = false, other = false;
+  for (InstId y : b.comp(c).order) any |= b.alive(y) && fresh(y);
+  if (!any) return false;
+  for (InstId x : a.comp(partner).order) other |= a.alive(x) && gone(x);
+  if (!other) return false;
+  // Parameters first: by number, where the shapes agree and both lists are as long.
+  const auto &px = a.comp(partner).params, &py = b.comp(c).params;
+  if (px.size() == py.size())
+    for (size_t k = 0; k < px.size(); ++k)
+      if (gone(px[k]) && fresh(py[k]) && same_plain_shape(px[k], py[k])) pair(px[k], py[k]), found = true;
+  std::vector<uint64_t> seen;
+  std::unordered_map<uint64_t, Group> groups = groups_of(partner, c, &seen);
+  for (uint64_t h : seen)
+    if (!groups[h].ys.empty()) found |= pair_group(groups[h]);
+  return found;
+}
+
+// Those without a partner in computations that have one: what computes the same from the same.
+void StageMatcher::by_structure() {
+  for (int round = 0; round < 4; ++round) {
+    bool found = pair_bodies();
+    for (CompId c : b_.m.computations()) found |= pair_alike(c);
     if (!found) break;
   }
 }

@@ -177,6 +177,28 @@ void StoreParts::check_labels(ByteReader& in, const DimLabels& d) {
   check(d.out_rank, d.output_batch, d.output_feature, d.output_spatial);
 }
 
+Window StoreParts::window(ByteReader& in) {
+  Window w;
+  for (size_t n = in.count(); n > 0; --n) {
+    WindowDim d;
+    for (int64_t* v : {&d.size, &d.stride, &d.pad_low, &d.pad_high, &d.lhs_dilate, &d.rhs_dilate}) *v = in.integer();
+    d.reversal = in.integer() != 0;
+    w.dims.push_back(d);
+  }
+  return w;
+}
+
+DimLabels StoreParts::dim_labels(ByteReader& in) {
+  DimLabels d;
+  for (int* v : {&d.lhs_rank, &d.rhs_rank, &d.out_rank}) *v = in.small();
+  for (int64_t* v :
+       {&d.input_batch, &d.input_feature, &d.kernel_input, &d.kernel_output, &d.output_batch, &d.output_feature})
+    *v = in.integer();
+  for (Dims* v : {&d.input_spatial, &d.kernel_spatial, &d.output_spatial}) *v = dims(in);
+  check_labels(in, d);
+  return d;
+}
+
 AttrValue StoreParts::value(ByteReader& in, Attr key, uint8_t form, size_t computation_bound) const {
   // The alternatives of AttrValue, in its order.
   static_assert(std::variant_size_v<AttrValue> == 13);
@@ -223,29 +245,12 @@ AttrValue StoreParts::value(ByteReader& in, Attr key, uint8_t form, size_t compu
       for (size_t n = in.count(); n > 0; --n) list.push_back(computation());
       return list;
     }
-    case 7: {
+    case 7:
       of({AttrKind::Window});
-      Window w;
-      for (size_t n = in.count(); n > 0; --n) {
-        WindowDim d;
-        for (int64_t* v : {&d.size, &d.stride, &d.pad_low, &d.pad_high, &d.lhs_dilate, &d.rhs_dilate})
-          *v = in.integer();
-        d.reversal = in.integer() != 0;
-        w.dims.push_back(d);
-      }
-      return w;
-    }
-    case 8: {
+      return window(in);
+    case 8:
       of({AttrKind::DimLabels});
-      DimLabels d;
-      for (int* v : {&d.lhs_rank, &d.rhs_rank, &d.out_rank}) *v = in.small();
-      for (int64_t* v :
-           {&d.input_batch, &d.input_feature, &d.kernel_input, &d.kernel_output, &d.output_batch, &d.output_feature})
-        *v = in.integer();
-      for (Dims* v : {&d.input_spatial, &d.kernel_spatial, &d.output_spatial}) *v = dims(in);
-      check_labels(in, d);
-      return Boxed<DimLabels>(std::move(d));
-    }
+      return Boxed<DimLabels>(dim_labels(in));
     case 9: {
       of({AttrKind::Padding});
       std::vector<PaddingDim> list(in.count());

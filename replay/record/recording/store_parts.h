@@ -35,6 +35,8 @@ class StoreParts {
   AttrValue value(ByteReader& in, Attr key, uint8_t form, size_t computation_bound) const;
   static Dims dims(ByteReader& in);
   static void check_labels(ByteReader& in, const DimLabels& d);
+  static Window window(ByteReader& in);
+  static DimLabels dim_labels(ByteReader& in);
 
   Universe& u_;
   std::vector<int> opcodes_, attrs_, types_;  // by number in the file; -1: unknown here
