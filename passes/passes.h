@@ -12,11 +12,9 @@ namespace hlo {
 #undef HLO_PASS_BY_USERS
 #undef HLO_NO_PASS
 
-// The pass `fusion` in these computations alone (passes/fusion/instruction_fusion.cc).
+// The pass `fusion` in these computations alone (passes/xla_2019/instruction_fusion.cc).
 bool fuse_within(Module& m, PassContext& ctx, const std::vector<CompId>& computations);
 
-// multi_output_fusion as XLA has it today (passes/fusion/output_fusion.cc).
-bool run_output_fusion(Module& m, PassContext& ctx);
 // Computations whose instructions are kernels of their own, in which GPU fusions are made: the entry's, and those of
 // loops and branches (GetFusibleComputations of xla/service/gpu/gpu_fusible.cc).
 std::vector<CompId> fusible_computations(const Module& m);

@@ -47,6 +47,7 @@ ALLOWED = {
     "passes/simplify/algebraic": "ir/query ir/eval passes passes/collectives",
     "passes/expand": "ir/base ir/library passes",
     "passes/expand/linear_algebra": "passes/expand",
+    "passes/xla_2019": "ir/library passes",
     "passes/backend": "ir/target ir ir/query ir/analysis/fusion ir/program ir/eval passes",
     "passes/schedule": "ir/base ir/target ir ir/sharding ir/verify ir/analysis/dataflow ir/analysis/schedule passes passes/collectives"
                        " passes/backend",

@@ -228,7 +228,7 @@ class OutputFusion {
 
 }  // namespace
 
-bool run_output_fusion(Module& m, PassContext& ctx) {
+bool run_multi_output_fusion(Module& m, PassContext& ctx) {
   const GpuTarget target = named_gpu_target(ctx.word("gpu"));
   OutputFusion fusion(m, ctx, target);
   bool changed = false;

@@ -1,7 +1,6 @@
 // layout-assignment (xla/service/layout_assignment.cc): what passes/layout/propagation.h finds becomes the arrays'
 // layouts, with copies where a reader wants another one than there is.
 #include "ir/sharding/aliasing.h"
-#include "passes/layout/layout_2019.h"
 #include "passes/layout/propagation.h"
 #include "passes/rewrite.h"
 
@@ -202,11 +201,6 @@ class LayoutAssigner {
 
 }  // namespace
 
-bool run_layout_assignment(Module& m, PassContext& ctx) {
-  const std::string& form = ctx.word("form");
-  if (form == "2019") return assign_layouts_2019(m, ctx);
-  if (form != "xla") fail(FailureKind::kUsage, "layout-assignment has the forms xla and 2019, not '{}'", form);
-  return LayoutAssigner(m, ctx).run();
-}
+bool run_layout_assignment(Module& m, PassContext& ctx) { return LayoutAssigner(m, ctx).run(); }
 
 }  // namespace hlo

@@ -6,7 +6,6 @@
 #include <tuple>
 #include <unordered_map>
 
-#include "passes/passes.h"
 #include "passes/rewrite.h"
 
 namespace hlo {
@@ -385,8 +384,7 @@ class Joiner {
 
 }  // namespace
 
-bool run_multi_output_fusion(Module& m, PassContext& ctx) {
-  if (!ctx.flag("of_2019")) return run_output_fusion(m, ctx);
+bool run_multi_output_fusion_2019(Module& m, PassContext& ctx) {
   bool changed = false;
   std::vector<std::vector<InstId>> callers = m.callers();
   for (CompId c : m.nonfusion_computations()) {

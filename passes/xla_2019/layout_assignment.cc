@@ -1,4 +1,4 @@
-// layout-assignment{form=2019}, a reduced form of it: every array gets a layout. Arrays take the default
+// layout-assignment-2019, a reduced form of it: every array gets a layout. Arrays take the default
 // layout but where something demands another one: the entry's stated layouts, cuDNN calls (NCHW),
 // operand_layout_constraints. Elementwise operations carry a demanded layout on; copies are inserted where two demands
 // meet.
@@ -6,7 +6,6 @@
 #include <unordered_map>
 
 #include "ir/library/cudnn.h"
-#include "passes/layout/layout_2019.h"
 #include "passes/rewrite.h"
 
 namespace hlo {
@@ -204,6 +203,6 @@ class LayoutAssigner2019 {
 
 }  // namespace
 
-bool assign_layouts_2019(Module& m, PassContext& ctx) { return LayoutAssigner2019(m, ctx).run(); }
+bool run_layout_assignment_2019(Module& m, PassContext& ctx) { return LayoutAssigner2019(m, ctx).run(); }
 
 }  // namespace hlo
