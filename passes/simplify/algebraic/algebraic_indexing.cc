@@ -1,4 +1,4 @@
-// algsimp on scatters, dynamic slices and windows under movement.
+// algsimp on gathers, scatters and what is indexed at run time.
 #include <algorithm>
 #include <numeric>
 
@@ -7,9 +7,55 @@
 
 namespace hlo {
 
-using A = AlgebraicSimplifier;
-
 namespace {
+
+constexpr AlgebraicRule kIndexingRules[] = {
+    {"dynamic-slice of a scalar", Opcode::DynamicSlice, "dynamic-slice(scalar A)", "A",
+     &AlgebraicSimplifier::dynamic_slice_of_scalar},
+    {"dynamic-slice of everything", Opcode::DynamicSlice, "dynamic-slice(A, idx) of all of A", "A",
+     &AlgebraicSimplifier::dynamic_slice_of_everything},
+    {"index of a whole dimension", Opcode::DynamicSlice, "dynamic-slice(A, i, j) of all of A along i",
+     "dynamic-slice(A, 0, j)", &AlgebraicSimplifier::index_of_whole_dimension},
+    {"dynamic-slice of a broadcast", Opcode::DynamicSlice, "dynamic-slice(broadcast(A), idx)",
+     "broadcast(dynamic-slice(A, idx))", &AlgebraicSimplifier::dynamic_slice_of_broadcast},
+    {"dynamic-slice of a reshape", Opcode::DynamicSlice, "dynamic-slice(reshape(A), idx) that adds or drops ones",
+     "reshape(dynamic-slice(A, idx))", &AlgebraicSimplifier::dynamic_slice_of_reshape},
+    {"dynamic-slice of a transpose", Opcode::DynamicSlice, "dynamic-slice(transpose(A), idx)",
+     "transpose(dynamic-slice(A, idx))", &AlgebraicSimplifier::dynamic_slice_of_transpose},
+    {"dynamic-slice at constant indices", Opcode::DynamicSlice, "dynamic-slice(A, K)", "slice(A)",
+     &AlgebraicSimplifier::dynamic_slice_at_constants},
+    {"dynamic-slice of an iota", Opcode::DynamicSlice, "dynamic-slice(iota of N, i) of one element",
+     "reshape(convert(clamp(0, i, N - 1)))", &AlgebraicSimplifier::dynamic_slice_of_iota},
+    {"dynamic-slice twice", Opcode::DynamicSlice, "dynamic-slice(dynamic-slice(A, i), j)",
+     "dynamic-slice(A, add(j, clamp(i)))", &AlgebraicSimplifier::dynamic_slice_twice},
+
+    {"update of a spread scalar", Opcode::DynamicUpdateSlice, "dynamic-update-slice(broadcast(scalar A), U, K)",
+     "pad(U, A)", &AlgebraicSimplifier::update_of_spread_scalar},
+    {"update of everything", Opcode::DynamicUpdateSlice, "dynamic-update-slice(A, U, idx) of all of A", "U",
+     &AlgebraicSimplifier::update_of_everything},
+    {"index of a whole updated dimension", Opcode::DynamicUpdateSlice,
+     "dynamic-update-slice(A, U, i, j) of all of A along i", "dynamic-update-slice(A, U, 0, j)",
+     &AlgebraicSimplifier::index_of_updated_dimension},
+    {"update without elements", Opcode::DynamicUpdateSlice, "dynamic-update-slice(A, U, idx) where U has no elements",
+     "A", &AlgebraicSimplifier::update_without_elements},
+    {"update of a part of a slice", Opcode::DynamicUpdateSlice,
+     "dynamic-update-slice(A, dynamic-update-slice(dynamic-slice(A, i), U, j), i)",
+     "dynamic-update-slice(A, U, add(i, clamp(j)))", &AlgebraicSimplifier::update_of_part},
+
+    {"gather from nothing", Opcode::Gather, "gather(A, I) where A has no elements", "broadcast(0)",
+     &AlgebraicSimplifier::gather_from_nothing},
+    {"gather from one element", Opcode::Gather, "gather(A, I) where A has one element", "broadcast(reshape(A))",
+     &AlgebraicSimplifier::gather_from_one},
+    {"gather of a pad", Opcode::Gather, "gather(pad(A), I) of all of the padded dimensions, or gather(pad(A), pad(I))",
+     "pad(gather(A, I))", &AlgebraicSimplifier::gather_of_pad},
+    {"gather from few elements", Opcode::Gather, "gather(A, I) where A has at most four elements",
+     "select(I >= 1, A[1], select(I >= 0, A[0], A[0])) and so on", &AlgebraicSimplifier::gather_from_few},
+
+    {"scatter of nothing", Opcode::Scatter, "scatter(A, I, U) where U has no elements", "A",
+     &AlgebraicSimplifier::scatter_of_nothing},
+    {"scatter of everything", Opcode::Scatter, "scatter(A, I, U) where I has no elements and U is as large as A",
+     "map(A, U)", &AlgebraicSimplifier::scatter_of_everything},
+};
 
 // Do the dimensions differ by ones alone?
 bool ones_apart(const Dims& a, const Dims& b) {
@@ -21,179 +67,129 @@ bool ones_apart(const Dims& a, const Dims& b) {
 
 }  // namespace
 
-//   add(A, scatter-add(B, I, U))      →      scatter-add(add(A, B), I, U)
-void A::add_of_scatters(InstId i) {
-  InstId l = operand(i, 0), r = operand(i, 1);
-  auto fits = [&](InstId s) {
-    return op(s) == Opcode::Scatter && m_.use_count(s) == 1 && m_.operand_count(s) == 3 &&
-           adds_its_parameters(m_, m_.called(s)[0]);
-  };
-  bool left = fits(l), right = fits(r);
-  if (left && right && l != r) {
-    InstId li = operand(l, 1), ri_ = operand(r, 1), lu = operand(l, 2), ru = operand(r, 2);
-    const Dims ld = m_.shape(li).dims, rd = m_.shape(ri_).dims;
-    if (ld.size() != rd.size() || ld.empty() || type(li) != type(ri_) || type(lu) != type(ru)) return;
-    int64_t vector = m_.attrs(l).integer(Attr::index_vector_dim), joined = -1;
-    bool unequal = false;
-    for (int64_t d = static_cast<int64_t>(ld.size()) - 1; d >= 0; --d) {
-      auto at = static_cast<size_t>(d);
-      if (d == vector) {
-        if (ld[at] != rd[at]) return;
-        continue;
-      }
-      if (ld[at] == rd[at]) {
-        if (!unequal) joined = d;
-        continue;
-      }
-      if (unequal) return;
-      unequal = true, joined = d;
-    }
-    if (joined < 0) return;
-    if (m_.shape(lu).elements_count() + m_.shape(ru).elements_count() >= m_.shape(l).elements_count()) return;
-    AttrSet al = m_.attrs(l), ar = m_.attrs(r);
-    auto bare = [&](AttrSet set) {
-      set.erase(Attr::to_apply);
-      set.erase(Attr::indices_are_sorted), set.erase(Attr::unique_indices);
-      return u_.attrs(std::move(set));
-    };
-    bool flags = al.flag(Attr::indices_are_sorted) || al.flag(Attr::unique_indices) ||
-                 ar.flag(Attr::indices_are_sorted) || ar.flag(Attr::unique_indices);
-    // Where the joined dimension of the indices lies in the updates.
-    const Dims& window = al.ints(Attr::update_window_dims);
-    bool same = bare(al) == bare(ar);
-    int64_t nth = joined - (vector < joined ? 1 : 0), in_updates = -1;
-    for (int64_t d = 0; d < m_.shape(lu).rank(); ++d)
-      if (!contains(window, d) && nth-- == 0) in_updates = d;
-    for (int64_t d = 0; d < m_.shape(lu).rank() && same; ++d)
-      same =
-          m_.shape(ru).rank() == m_.shape(lu).rank() &&
-          (d == in_updates || m_.shape(lu).dims[static_cast<size_t>(d)] == m_.shape(ru).dims[static_cast<size_t>(d)]);
-    if (!go("add of two scatters", i)) return;
-    InstId sum = make_op(i, Opcode::Add, {operand(l, 0), operand(r, 0)});
-    if (!flags && same && in_updates >= 0 && al.ints(Attr::input_batching_dims).empty()) {
-      InstId indices = make_op(i, Opcode::Concatenate, {li, ri_}, dims_attr(u_, Opcode::Concatenate, {joined}));
-      InstId updates = make_op(i, Opcode::Concatenate, {lu, ru}, dims_attr(u_, Opcode::Concatenate, {in_updates}));
-      AttrSet set = al;
-      set.erase(Attr::sharding);
-      rw(i, Opcode::Scatter, {sum, indices, updates}, u_.attrs(std::move(set)));
-    } else {
-      m_.set_operand(r, 0, sum);
-      m_.set_operand(l, 0, r);
-      ri(i, l);
-    }
-    return;
-  }
-  InstId scatter = right ? r : l, other = right ? l : r;
-  if ((!left && !right) || l == r) return;
-  if (!go("add of a scatter", i)) return;
-  InstId sum = right ? make_op(i, Opcode::Add, {other, operand(scatter, 0)})
-                     : make_op(i, Opcode::Add, {operand(scatter, 0), other});
-  m_.set_operand(scatter, 0, sum);
-  ri(i, scatter);
-}
+std::span<const AlgebraicRule> indexing_rules() { return kIndexingRules; }
 
-//   transpose(scatter(A, I, U))      →      scatter(transpose(A), I, transpose(U))       in the simple form
-bool A::transpose_into_scatter(InstId i) {
-  InstId s = operand(i, 0);
-  if (op(s) != Opcode::Scatter || !one_user(s) || m_.operand_count(s) != 3) return false;
-  const AttrSet& a = m_.attrs(s);
-  InstId updates = operand(s, 2);
-  const Dims p = m_.attrs(i).ints(Attr::dimensions), &window = a.ints(Attr::update_window_dims);
-  if (!a.ints(Attr::input_batching_dims).empty() || !a.ints(Attr::inserted_window_dims).empty() ||
-      a.integer(Attr::index_vector_dim) != 1 || m_.shape(operand(s, 1)).rank() != 2 ||
-      m_.shape(updates).rank() != static_cast<int>(window.size()) + 1 || window.size() != p.size())
-    return false;
-  for (size_t d = 0; d < window.size(); ++d)
-    if (window[d] != static_cast<int64_t>(d) + 1) return false;
-  if (!go("transpose into a scatter", i)) return true;
-  Dims wide{0}, map, back = inverse_permutation(p);
-  for (int64_t d : p) wide.push_back(d + 1);
-  for (int64_t d : a.ints(Attr::scatter_dims_to_operand_dims)) map.push_back(back[static_cast<size_t>(d)]);
-  AttrSet set = a;
-  set.set(Attr::scatter_dims_to_operand_dims, map);
-  set.erase(Attr::sharding);
-  AttrsId attrs = u_.attrs(std::move(set));
-  InstId base = make_transpose(m_, operand(s, 0), p), moved = make_transpose(m_, updates, wide);
-  m_.set_shape(base, m_.shape_id(i));
-  rw(i, Opcode::Scatter, {base, operand(s, 1), moved}, attrs);
+// A dimension taken whole starts at 0 whatever its index says; the indices follow operand `first - 1`.
+bool AlgebraicSimplifier::zero_whole_indices(InstId i, size_t first, const Dims& taken, const Dims& all) {
+  std::vector<InstId> ops(m_.operands(i).begin(), m_.operands(i).end());
+  auto replaced = [&](size_t d) { return taken[d] == all[d] && !is_all(m_, ops[first + d], 0); };
+  bool whole = false;
+  for (size_t d = 0; d < taken.size(); ++d) whole |= replaced(d);
+  if (!whole) return false;
+  if (!spend(i)) return true;
+  // One constant for all of a type.
+  InstId zero;
+  for (size_t d = 0; d < taken.size(); ++d) {
+    if (!replaced(d)) continue;
+    if (!zero.valid() || type(zero) != type(ops[first + d]))
+      zero = make_scalar(m_, m_.parent(i), type(ops[first + d]), 0);
+    ops[first + d] = zero;
+  }
+  replace(i, m_.clone_inst(i, m_.parent(i), ops));
   return true;
 }
 
-bool A::last_of_window(InstId i, const std::vector<SliceDim>& s) {
-  InstId w = operand(i, 0), a = operand(w, 0);
-  const Window& window = *m_.attrs(w).get<Window>(Attr::window);
-  Dims dims;
-  for (size_t d = 0; d < window.dims.size(); ++d) {
-    const WindowDim& e = window.dims[d];
-    int64_t n = m_.shape(a).dims[d], out = m_.shape(w).dims[d];
-    if (e.stride != 1 || e.reversal || e.lhs_dilate != 1 || e.rhs_dilate != 1) return false;
-    if (e.size == 1 && !e.pad_low && !e.pad_high) {
-      if (s[d].start != 0 || s[d].limit != out) return false;
+bool AlgebraicSimplifier::dynamic_slice_of_scalar(InstId i) {
+  if (m_.shape(i).rank() != 0) return false;
+  replace_if_compatible(i, operand(i, 0));
+  return true;
+}
+
+bool AlgebraicSimplifier::dynamic_slice_of_everything(InstId i) {
+  InstId a = operand(i, 0);
+  if (m_.shape(i).dims != m_.shape(a).dims) return false;
+  replace_if_compatible(i, a);
+  return true;
+}
+
+bool AlgebraicSimplifier::index_of_whole_dimension(InstId i) {
+  // All indices may stand in one operand, in old modules: none of these rules knows that form.
+  if (m_.operand_count(i) != m_.shape(i).dims.size() + 1) return true;
+  const Dims taken = m_.shape(i).dims, all = m_.shape(operand(i, 0)).dims;
+  return zero_whole_indices(i, 1, taken, all);
+}
+
+bool AlgebraicSimplifier::dynamic_slice_of_broadcast(InstId i) {
+  InstId a = operand(i, 0);
+  if (op(a) != Opcode::Broadcast) return false;
+  if (!spend(i)) return true;
+  const Dims map = m_.attrs(a).ints(Attr::dimensions), sizes = m_.shape(i).dims;
+  InstId source = operand(a, 0);
+  if (!map.empty()) {
+    std::vector<InstId> inner{source};
+    Dims inner_sizes;
+    for (int64_t d : map)
+      inner.push_back(operand(i, static_cast<size_t>(d) + 1)), inner_sizes.push_back(sizes[static_cast<size_t>(d)]);
+    source = make_op(i, Opcode::DynamicSlice, inner,
+                     attrs_of(u_, Opcode::DynamicSlice, {{Attr::dynamic_slice_sizes, inner_sizes}}));
+  }
+  rewrite(i, Opcode::Broadcast, {source}, dims_attr(u_, Opcode::Broadcast, map));
+  return true;
+}
+
+bool AlgebraicSimplifier::dynamic_slice_of_reshape(InstId i) {
+  InstId a = operand(i, 0);
+  if (layout_sensitive_ || op(a) != Opcode::Reshape || !ones_apart(m_.shape(a).dims, m_.shape(operand(a, 0)).dims))
+    return false;
+  if (!spend(i)) return true;
+  const Dims from = m_.shape(operand(a, 0)).dims, to = m_.shape(a).dims, sizes = m_.shape(i).dims;
+  std::vector<InstId> ops{operand(a, 0)};
+  Dims taken;
+  InstId zero = make_scalar(m_, m_.parent(i), type(operand(i, 1)), 0);
+  size_t t = 0;
+  for (int64_t d : from) {
+    while (d != 1 && t < to.size() && to[t] == 1) ++t;
+    if (d == 1) {
+      ops.push_back(zero), taken.push_back(1);
       continue;
     }
-    // The last place sees the whole dimension and padding, which is the initial value.
-    if (e.size < n || e.pad_low != e.size - 1 || e.pad_high != 0 || s[d].start != out - 1 || s[d].limit != out)
-      return false;
-    dims.push_back(static_cast<int64_t>(d));
+    ops.push_back(operand(i, t + 1)), taken.push_back(sizes[t]);
+    ++t;
   }
-  if (dims.empty()) return false;
-  if (!go("slice of a cumulative window", i)) return true;
-  InstId r = make_op(i, Opcode::Reduce, {a, operand(w, 1)},
-                     attrs_of(u_, Opcode::Reduce, {{Attr::dimensions, dims}, {Attr::to_apply, m_.called(w)[0]}}));
-  rw(i, Opcode::Reshape, {r});
+  InstId small =
+      make_op(i, Opcode::DynamicSlice, ops, attrs_of(u_, Opcode::DynamicSlice, {{Attr::dynamic_slice_sizes, taken}}));
+  rewrite(i, Opcode::Reshape, {small});
   return true;
 }
 
-bool A::dynamic_slice_of_movement(InstId i) {
+bool AlgebraicSimplifier::dynamic_slice_of_transpose(InstId i) {
   InstId a = operand(i, 0);
-  const Dims sizes = m_.shape(i).dims;
-  //   dynamic-slice(reshape(A)) where ones come or go      →      reshape(dynamic-slice(A))
-  if (op(a) == Opcode::Reshape && ones_apart(m_.shape(a).dims, m_.shape(operand(a, 0)).dims)) {
-    const Dims from = m_.shape(operand(a, 0)).dims, to = m_.shape(a).dims;
-    if (!go("dynamic-slice of a reshape", i)) return true;
-    std::vector<InstId> ops{operand(a, 0)};
-    Dims taken;
-    InstId zero = make_scalar(m_, m_.parent(i), type(operand(i, 1)), 0);
-    size_t t = 0;
-    for (int64_t d : from) {
-      while (d != 1 && t < to.size() && to[t] == 1) ++t;
-      if (d == 1) {
-        ops.push_back(zero), taken.push_back(1);
-        continue;
-      }
-      ops.push_back(operand(i, t + 1)), taken.push_back(sizes[t]);
-      ++t;
-    }
-    InstId small =
-        make_op(i, Opcode::DynamicSlice, ops, attrs_of(u_, Opcode::DynamicSlice, {{Attr::dynamic_slice_sizes, taken}}));
-    rw(i, Opcode::Reshape, {small});
-    return true;
+  if (layout_sensitive_ || op(a) != Opcode::Transpose) return false;
+  if (!spend(i)) return true;
+  const Dims p = m_.attrs(a).ints(Attr::dimensions), sizes = m_.shape(i).dims;
+  std::vector<InstId> ops(p.size() + 1);
+  Dims taken(p.size());
+  ops[0] = operand(a, 0);
+  for (size_t d = 0; d < p.size(); ++d) {
+    ops[static_cast<size_t>(p[d]) + 1] = operand(i, d + 1);
+    taken[static_cast<size_t>(p[d])] = sizes[d];
   }
-  //   dynamic-slice(transpose(A))      →      transpose(dynamic-slice(A))
-  if (op(a) == Opcode::Transpose) {
-    const Dims p = m_.attrs(a).ints(Attr::dimensions);
-    if (!go("dynamic-slice of a transpose", i)) return true;
-    std::vector<InstId> ops(p.size() + 1);
-    Dims taken(p.size());
-    ops[0] = operand(a, 0);
-    for (size_t d = 0; d < p.size(); ++d) {
-      ops[static_cast<size_t>(p[d]) + 1] = operand(i, d + 1);
-      taken[static_cast<size_t>(p[d])] = sizes[d];
-    }
-    // In memory the result lies as it did.
-    Dims layout;
-    for (int64_t d : m_.shape(i).layout.minor_to_major) layout.push_back(p[static_cast<size_t>(d)]);
-    ShapeId shape = u_.with_layout(u_.array(type(i), taken), layout);
-    InstId small = make_op(i, Opcode::DynamicSlice, ops,
-                           attrs_of(u_, Opcode::DynamicSlice, {{Attr::dynamic_slice_sizes, taken}}), shape);
-    rw(i, Opcode::Transpose, {small}, dims_attr(u_, Opcode::Transpose, p));
-    return true;
-  }
-  return false;
+  // In memory the result lies as it did.
+  Dims layout;
+  for (int64_t d : m_.shape(i).layout.minor_to_major) layout.push_back(p[static_cast<size_t>(d)]);
+  ShapeId shape = u_.with_layout(u_.array(type(i), taken), layout);
+  InstId small = make_op(i, Opcode::DynamicSlice, ops,
+                         attrs_of(u_, Opcode::DynamicSlice, {{Attr::dynamic_slice_sizes, taken}}), shape);
+  rewrite(i, Opcode::Transpose, {small}, dims_attr(u_, Opcode::Transpose, p));
+  return true;
 }
 
-//   dynamic-slice(iota, i) of one element      →      reshape(convert(clamp(0, i, size - 1)))
-bool A::dynamic_slice_of_iota(InstId i) {
+bool AlgebraicSimplifier::dynamic_slice_at_constants(InstId i) {
+  InstId a = operand(i, 0);
+  if (is_constant(a)) return false;
+  const Dims &sizes = m_.shape(i).dims, &in = m_.shape(a).dims;
+  std::vector<SliceDim> s;
+  for (size_t d = 0; d < sizes.size(); ++d) {
+    int64_t v;
+    if (!scalar_int(operand(i, d + 1), &v) || v < 0) return false;
+    v = std::clamp<int64_t>(v, 0, in[d] - sizes[d]);
+    s.push_back({v, v + sizes[d], 1});
+  }
+  if (spend(i)) rewrite(i, Opcode::Slice, {a}, attrs_of(u_, Opcode::Slice, {{Attr::slice, s}}));
+  return true;
+}
+
+bool AlgebraicSimplifier::dynamic_slice_of_iota(InstId i) {
   InstId a = operand(i, 0), index = operand(i, 1), factor;
   if (m_.shape(i).dims != Dims{1} || (type(index) != ElementType::S32 && type(index) != ElementType::U32)) return false;
   InstId iota = a;
@@ -203,47 +199,106 @@ bool A::dynamic_slice_of_iota(InstId i) {
           m_.shape(operand(operand(a, 1 - s), 0)).rank() == 0)
         iota = operand(a, s), factor = operand(operand(a, 1 - s), 0);
   if (op(iota) != Opcode::Iota || (type(i) != ElementType::S32 && type(i) != ElementType::U32)) return false;
-  if (!go("dynamic-slice of an iota", i)) return true;
+  if (!spend(i)) return true;
   InstId lo = make_scalar_like(m_, index, 0), hi = make_scalar_like(m_, index, m_.shape(a).dims[0] - 1);
   InstId value = make_op(i, Opcode::Clamp, {lo, index, hi}, {}, m_.shape_id(index));
   value = make_convert(m_, value, type(i));
   if (factor.valid()) value = make_op(i, Opcode::Multiply, {value, factor});
-  rw(i, Opcode::Reshape, {value});
+  rewrite(i, Opcode::Reshape, {value});
   return true;
 }
 
-//   pad(broadcast(A)) along broadcast and other dimensions      →      broadcast(pad(broadcast(A)))
-bool A::pad_of_broadcast(InstId i, const std::vector<PaddingDim>& pads) {
-  InstId b = operand(i, 0);
-  if (op(b) != Opcode::Broadcast || !one_user(b) || m_.is_root(b)) return false;
-  const Dims map = m_.attrs(b).ints(Attr::dimensions);
-  Dims padded, kept;
-  for (size_t d = 0; d < pads.size(); ++d)
-    if (pads[d].low || pads[d].high || pads[d].interior) padded.push_back(static_cast<int64_t>(d));
-  if (padded.size() == pads.size() || padded.empty()) return false;
-  for (int64_t d : map)
-    if (!contains(padded, d)) return false;
-  if (!go("pad of a broadcast", i)) return true;
-  // Only what is padded is broadcast first, the rest behind.
-  Dims dims, inner_map;
-  std::vector<PaddingDim> inner;
-  for (int64_t d : padded)
-    dims.push_back(m_.shape(b).dims[static_cast<size_t>(d)]), inner.push_back(pads[static_cast<size_t>(d)]);
-  for (int64_t d : map) inner_map.push_back(std::find(padded.begin(), padded.end(), d) - padded.begin());
-  // The broadcast is this pad's alone: it is changed where it stands.
-  AttrSet set = m_.attrs(b);
-  set.set(Attr::dimensions, inner_map);
-  set.erase(Attr::sharding);
-  m_.set_attrs(b, u_.attrs(std::move(set)));
-  m_.set_shape(b, u_.array(type(i), dims));
-  InstId p = make_op(i, Opcode::Pad, {b, operand(i, 1)}, attrs_of(u_, Opcode::Pad, {{Attr::padding, inner}}));
-  rw(i, Opcode::Broadcast, {p}, dims_attr(u_, Opcode::Broadcast, padded));
+// The index `outer + clamp(0, inner, limit)`.
+InstId AlgebraicSimplifier::added_index(InstId i, InstId outer, InstId inner, int64_t limit) {
+  InstId least = make_scalar(m_, m_.parent(i), type(inner), 0),
+         most = make_scalar(m_, m_.parent(i), type(inner), limit);
+  InstId clamped =
+      make_convert(m_, make_op(i, Opcode::Clamp, {least, inner, most}, {}, m_.shape_id(inner)), type(outer));
+  return make_op(i, Opcode::Add, {outer, clamped}, {}, m_.shape_id(outer));
+}
+
+bool AlgebraicSimplifier::dynamic_slice_twice(InstId i) {
+  InstId a = operand(i, 0);
+  const size_t rank = m_.shape(i).dims.size();
+  if (op(a) != Opcode::DynamicSlice || m_.operand_count(a) != rank + 1) return false;
+  if (!spend(i)) return true;
+  const Dims whole = m_.shape(operand(a, 0)).dims, sizes = m_.shape(i).dims;
+  // XLA clamps the inner index as if what is taken last were taken at once: it must be in range where that is less.
+  for (size_t d = 0; d < rank; ++d)
+    m_.set_operand(i, d + 1, added_index(i, operand(i, d + 1), operand(a, d + 1), whole[d] - sizes[d]));
+  m_.set_operand(i, 0, operand(a, 0));
+  changed_ = true;
   return true;
 }
 
-//   gather(pad(A), i) that takes the padded dimensions whole      →      pad(gather(A, i)); through a reshape, too
-//   gather(pad(A), pad(i)) whose batch is padded on both sides      →      pad(gather(A, i))
-bool A::gather_of_pad(InstId i) {
+bool AlgebraicSimplifier::update_of_spread_scalar(InstId i) {
+  InstId a = operand(i, 0), update = operand(i, 1);
+  const size_t rank = m_.shape(i).dims.size();
+  // All indices may stand in one operand, in old modules: none of these rules knows that form.
+  if (m_.operand_count(i) != rank + 2) return true;
+  if (op(a) != Opcode::Broadcast || m_.shape(operand(a, 0)).rank() != 0) return false;
+  const Dims &out = m_.shape(i).dims, &taken = m_.shape(update).dims;
+  std::vector<PaddingDim> pads;
+  for (size_t d = 0; d < rank; ++d) {
+    int64_t v;
+    if (!scalar_int(operand(i, d + 2), &v)) return false;
+    v = std::clamp<int64_t>(v, 0, out[d] - taken[d]);
+    pads.push_back({v, out[d] - taken[d] - v, 0});
+  }
+  if (spend(i)) rewrite(i, Opcode::Pad, {update, operand(a, 0)}, attrs_of(u_, Opcode::Pad, {{Attr::padding, pads}}));
+  return true;
+}
+
+bool AlgebraicSimplifier::update_of_everything(InstId i) {
+  return same_shape(i, operand(i, 1)) && replace_if_compatible(i, operand(i, 1));
+}
+
+bool AlgebraicSimplifier::index_of_updated_dimension(InstId i) {
+  const Dims taken = m_.shape(operand(i, 1)).dims, all = m_.shape(i).dims;
+  return zero_whole_indices(i, 2, taken, all);
+}
+
+bool AlgebraicSimplifier::update_without_elements(InstId i) {
+  return m_.shape(operand(i, 1)).elements_count() == 0 && replace_if_compatible(i, operand(i, 0));
+}
+
+bool AlgebraicSimplifier::update_of_part(InstId i) {
+  InstId update = operand(i, 1);
+  const size_t rank = m_.shape(i).dims.size();
+  if (op(update) != Opcode::DynamicUpdateSlice || op(operand(update, 0)) != Opcode::DynamicSlice) return false;
+  InstId piece = operand(update, 0);
+  if (operand(piece, 0) != operand(i, 0) || m_.operand_count(piece) != rank + 1 || m_.operand_count(update) != rank + 2)
+    return false;
+  for (size_t d = 0; d < rank; ++d)
+    if (operand(piece, d + 1) != operand(i, d + 2)) return false;
+  if (!spend(i)) return true;
+  const Dims taken = m_.shape(update).dims;
+  InstId small = operand(update, 1);
+  // XLA takes the outer index to be in range; where it is not, the update lands elsewhere than it did.
+  for (size_t d = 0; d < rank; ++d)
+    m_.set_operand(i, d + 2,
+                   added_index(i, operand(i, d + 2), operand(update, d + 2), taken[d] - m_.shape(small).dims[d]));
+  m_.set_operand(i, 1, small);
+  changed_ = true;
+  return true;
+}
+
+bool AlgebraicSimplifier::gather_from_nothing(InstId i) {
+  if (m_.shape(operand(i, 0)).elements_count() != 0) return false;
+  if (spend(i)) rewrite_to(i, make_scalar_like(m_, i, 0));
+  return true;
+}
+
+bool AlgebraicSimplifier::gather_from_one(InstId i) {
+  InstId a = operand(i, 0);
+  if (!m_.shape(a).is_effective_scalar()) return false;
+  if (!spend(i)) return true;
+  InstId scalar = m_.shape(a).rank() ? make_reshape(m_, a, {}) : a;
+  rewrite(i, Opcode::Broadcast, {scalar}, dims_attr(u_, Opcode::Broadcast, {}));
+  return true;
+}
+
+bool AlgebraicSimplifier::gather_of_pad(InstId i) {
   InstId p = operand(i, 0), through, indices = operand(i, 1);
   if (op(p) == Opcode::Reshape) through = p, p = operand(p, 0);
   if (op(p) != Opcode::Pad) return false;
@@ -295,64 +350,26 @@ bool A::gather_of_pad(InstId i) {
     if (static_cast<int64_t>(index_dim) == s.integer(Attr::index_vector_dim)) ++index_dim;
     out[d] = index_pads[index_dim++];
   }
-  if (!go("gather of a pad", i)) return true;
+  if (!spend(i)) return true;
   InstId source = operand(p, 0);
   if (through.valid()) source = make_reshape(m_, source, bare);
   AttrSet set = s;
   set.set(Attr::slice_sizes, sizes);
   set.erase(Attr::sharding);
   InstId inner = make_op(i, Opcode::Gather, {source, indices}, u_.attrs(std::move(set)));
-  rw(i, Opcode::Pad, {inner, operand(p, 1)}, attrs_of(u_, Opcode::Pad, {{Attr::padding, out}}));
+  rewrite(i, Opcode::Pad, {inner, operand(p, 1)}, attrs_of(u_, Opcode::Pad, {{Attr::padding, out}}));
   return true;
 }
 
-//   scatter that takes nothing      →      what is left alone
-void A::scatter(InstId i) {
-  size_t n = m_.operand_count(i) / 2;
-  bool nothing = true;
-  for (size_t k = 0; k < n; ++k) nothing &= m_.shape(operand(i, n + 1 + k)).elements_count() == 0;
-  if (nothing) {
-    if (n == 1) {
-      ric(i, operand(i, 0), "scatter of nothing");
-    } else if (go("scatter of nothing", i)) {
-      rw(i, Opcode::Tuple,
-         std::vector<InstId>(m_.operands(i).begin(), m_.operands(i).begin() + static_cast<ptrdiff_t>(n)));
-    }
-    return;
-  }
-  //   scatter with indices of no dimension at all      →      map(A, U)
-  if (n == 1 && m_.shape(operand(i, 1)).elements_count() == 0 && same_shape(i, operand(i, 2)) &&
-      same_shape(i, operand(i, 0))) {
-    if (!go("scatter of everything", i)) return;
-    Dims every(m_.shape(i).dims.size());
-    std::iota(every.begin(), every.end(), int64_t{0});
-    rw(i, Opcode::Map, {operand(i, 0), operand(i, 2)},
-       attrs_of(u_, Opcode::Map, {{Attr::dimensions, every}, {Attr::to_apply, m_.called(i)[0]}}));
-  }
-}
-
-void A::gather(InstId i) {
+bool AlgebraicSimplifier::gather_from_few(InstId i) {
   InstId a = operand(i, 0), indices = operand(i, 1);
-  if (m_.shape(a).elements_count() == 0) {
-    if (go("gather from nothing", i)) rw_to(i, make_scalar_like(m_, i, 0));
-    return;
-  }
-  //   gather from one element      →      broadcast
-  if (m_.shape(a).is_effective_scalar()) {
-    if (!go("gather from one element", i)) return;
-    InstId scalar = m_.shape(a).rank() ? make_reshape(m_, a, {}) : a;
-    rw(i, Opcode::Broadcast, {scalar}, dims_attr(u_, Opcode::Broadcast, {}));
-    return;
-  }
-  //   gather(A, i) from at most four elements      →      select(i >= 1, A[1], select(i >= 0, A[0], A[0])) and so on
   const AttrSet& s = m_.attrs(i);
   constexpr int64_t kFew = 4;
-  if (gather_of_pad(i)) return;
   if (m_.shape(a).rank() != 1 || m_.shape(a).dims[0] > kFew || m_.shape(indices).rank() == 0 ||
       s.integer(Attr::index_vector_dim) != m_.shape(indices).rank() || s.ints(Attr::collapsed_slice_dims) != Dims{0} ||
       m_.shape(i).elements_count() == 0)
-    return;
-  if (!go("gather from few elements", i)) return;
+    return false;
+  if (!spend(i)) return true;
   CompId c = m_.parent(i);
   auto element = [&](int64_t k) {
     InstId piece = make_op(i, Opcode::Slice, {a},
@@ -367,7 +384,114 @@ void A::gather(InstId i) {
         make_op(i, Opcode::Compare, {indices, wide}, attrs_of(u_, Opcode::Compare, {{Attr::direction, u_.str("GE")}}));
     result = make_op(i, Opcode::Select, {from, element(k), result}, {}, m_.shape_id(i));
   }
-  rw_to(i, result);
+  rewrite_to(i, result);
+  return true;
+}
+
+bool AlgebraicSimplifier::scatter_of_nothing(InstId i) {
+  const size_t n = m_.operand_count(i) / 2;
+  for (size_t k = 0; k < n; ++k)
+    if (m_.shape(operand(i, n + 1 + k)).elements_count() != 0) return false;
+  if (n == 1)
+    replace_if_compatible(i, operand(i, 0));
+  else if (spend(i))
+    rewrite(i, Opcode::Tuple,
+            std::vector<InstId>(m_.operands(i).begin(), m_.operands(i).begin() + static_cast<ptrdiff_t>(n)));
+  return true;
+}
+
+bool AlgebraicSimplifier::scatter_of_everything(InstId i) {
+  if (m_.operand_count(i) != 3 || m_.shape(operand(i, 1)).elements_count() != 0 || !same_shape(i, operand(i, 2)) ||
+      !same_shape(i, operand(i, 0)))
+    return false;
+  if (!spend(i)) return true;
+  Dims every(m_.shape(i).dims.size());
+  std::iota(every.begin(), every.end(), int64_t{0});
+  rewrite(i, Opcode::Map, {operand(i, 0), operand(i, 2)},
+          attrs_of(u_, Opcode::Map, {{Attr::dimensions, every}, {Attr::to_apply, m_.called(i)[0]}}));
+  return true;
+}
+
+bool AlgebraicSimplifier::adding_scatter(InstId i) const {
+  return op(i) == Opcode::Scatter && m_.use_count(i) == 1 && m_.operand_count(i) == 3 &&
+         adds_its_parameters(m_, m_.called(i)[0]);
+}
+
+// The dimension along which the indices of two scatters can be joined, -1 where there is none.
+int64_t AlgebraicSimplifier::joined_dimension(InstId l, InstId r) const {
+  const InstId lhs_indices = operand(l, 1), rhs_indices = operand(r, 1);
+  const Dims &ld = m_.shape(lhs_indices).dims, &rd = m_.shape(rhs_indices).dims;
+  if (ld.size() != rd.size() || ld.empty() || type(lhs_indices) != type(rhs_indices) ||
+      type(operand(l, 2)) != type(operand(r, 2)))
+    return -1;
+  int64_t vector = m_.attrs(l).integer(Attr::index_vector_dim), joined = -1;
+  bool unequal = false;
+  for (int64_t d = static_cast<int64_t>(ld.size()) - 1; d >= 0; --d) {
+    auto at = static_cast<size_t>(d);
+    if (d == vector) {
+      if (ld[at] != rd[at]) return -1;
+    } else if (ld[at] == rd[at]) {
+      if (!unequal) joined = d;
+    } else {
+      if (unequal) return -1;
+      unequal = true, joined = d;
+    }
+  }
+  return joined;
+}
+
+bool AlgebraicSimplifier::add_of_two_scatters(InstId i) {
+  InstId l = operand(i, 0), r = operand(i, 1);
+  if (layout_sensitive_ || l == r || !adding_scatter(l) || !adding_scatter(r)) return false;
+  const int64_t joined = joined_dimension(l, r);
+  InstId lhs_updates = operand(l, 2), rhs_updates = operand(r, 2);
+  const Shape &lu = m_.shape(lhs_updates), &ru = m_.shape(rhs_updates);
+  if (joined < 0 || lu.elements_count() + ru.elements_count() >= m_.shape(l).elements_count()) return false;
+  AttrSet al = m_.attrs(l), ar = m_.attrs(r);
+  auto bare = [&](AttrSet set) {
+    for (Attr key : {Attr::to_apply, Attr::indices_are_sorted, Attr::unique_indices}) set.erase(key);
+    return u_.attrs(std::move(set));
+  };
+  bool flags = al.flag(Attr::indices_are_sorted) || al.flag(Attr::unique_indices) ||
+               ar.flag(Attr::indices_are_sorted) || ar.flag(Attr::unique_indices);
+  // Where the joined dimension of the indices lies in the updates.
+  int64_t nth = joined - (al.integer(Attr::index_vector_dim) < joined ? 1 : 0), in_updates = -1;
+  for (int64_t d = 0; d < lu.rank(); ++d)
+    if (!contains(al.ints(Attr::update_window_dims), d) && nth-- == 0) in_updates = d;
+  bool same = bare(al) == bare(ar);
+  for (int64_t d = 0; d < lu.rank() && same; ++d)
+    same = ru.rank() == lu.rank() &&
+           (d == in_updates || lu.dims[static_cast<size_t>(d)] == ru.dims[static_cast<size_t>(d)]);
+  if (!spend(i)) return true;
+  InstId sum = make_op(i, Opcode::Add, {operand(l, 0), operand(r, 0)});
+  if (!flags && same && in_updates >= 0 && al.ints(Attr::input_batching_dims).empty()) {
+    InstId indices =
+        make_op(i, Opcode::Concatenate, {operand(l, 1), operand(r, 1)}, dims_attr(u_, Opcode::Concatenate, {joined}));
+    InstId updates =
+        make_op(i, Opcode::Concatenate, {lhs_updates, rhs_updates}, dims_attr(u_, Opcode::Concatenate, {in_updates}));
+    AttrSet set = al;
+    set.erase(Attr::sharding);
+    rewrite(i, Opcode::Scatter, {sum, indices, updates}, u_.attrs(std::move(set)));
+  } else {
+    m_.set_operand(r, 0, sum);
+    m_.set_operand(l, 0, r);
+    replace(i, l);
+  }
+  return true;
+}
+
+bool AlgebraicSimplifier::add_of_scatter(InstId i) {
+  InstId l = operand(i, 0), r = operand(i, 1);
+  if (layout_sensitive_) return false;
+  const bool left = adding_scatter(l), right = adding_scatter(r);
+  if (left == right) return false;
+  if (!spend(i)) return true;
+  InstId scatter = right ? r : l;
+  InstId sum =
+      right ? make_op(i, Opcode::Add, {l, operand(scatter, 0)}) : make_op(i, Opcode::Add, {operand(scatter, 0), r});
+  m_.set_operand(scatter, 0, sum);
+  replace(i, scatter);
+  return true;
 }
 
 }  // namespace hlo

@@ -1,31 +1,33 @@
 // algsimp: driver and what its rules share.
 #include "passes/simplify/algebraic/algebraic_simplifier.h"
 
+#include <array>
 #include <cmath>
+#include <limits>
 
 namespace hlo {
 
-bool AlgebraicSimplifier::ric(InstId i, InstId to, std::string_view rule) {
+bool AlgebraicSimplifier::replace_if_compatible(InstId i, InstId to) {
   if (!m_.control_preds(i).empty() || !same_shape(i, to)) return false;
-  if (!ctx_.spend(m_, rule, {i, to})) return true;
+  if (!ctx_.spend(m_, rule_->id, {i, to})) return true;
   if (!m_.replace(i, to, {.preserve_sharding = true, .relay_control = true})) return false;
   changed_ = true;
   return true;
 }
 
-void AlgebraicSimplifier::ri(InstId i, InstId to) {
+void AlgebraicSimplifier::replace(InstId i, InstId to) {
   m_.replace(i, to, {.relay_control = true});
   changed_ = true;
 }
 
-void AlgebraicSimplifier::rw_to(InstId i, InstId to) {
+void AlgebraicSimplifier::rewrite_to(InstId i, InstId to) {
   m_.replace(i, to);
   changed_ = true;
 }
 
-InstId AlgebraicSimplifier::rw(InstId i, Opcode op, std::vector<InstId> operands, AttrsId attrs) {
+InstId AlgebraicSimplifier::rewrite(InstId i, Opcode op, std::vector<InstId> operands, AttrsId attrs) {
   InstId to = make(m_, m_.parent(i), op, std::move(operands), attrs, m_.shape_id(i));
-  rw_to(i, to);
+  rewrite_to(i, to);
   return to;
 }
 
@@ -82,117 +84,37 @@ bool AlgebraicSimplifier::non_negative(InstId i, int depth) const {
   }
 }
 
-CompId AlgebraicSimplifier::scalar_add(ElementType t) {
-  auto [at, fresh] = scalar_add_.emplace(t, CompId());
-  if (fresh) at->second = make_reducer(m_, "scalar_add_computation", Opcode::Add, t, "scalar_lhs", "scalar_rhs");
-  return at->second;
+std::vector<const AlgebraicRule*> algebraic_rules() {
+  std::vector<const AlgebraicRule*> all;
+  for (auto table :
+       {arithmetic_rules, quotient_rules, elementwise_rules, conversion_rules, broadcast_rules, movement_rules,
+        slice_rules, indexing_rules, reduction_rules, window_rules, product_rules, convolution_rules, structure_rules})
+    for (const AlgebraicRule& rule : table()) all.push_back(&rule);
+  return all;
 }
 
+namespace {
+
+using RulesByOpcode = std::array<std::vector<const AlgebraicRule*>, std::numeric_limits<uint8_t>::max() + 1>;
+
+const RulesByOpcode& rules_by_opcode() {
+  static const RulesByOpcode rules = [] {
+    RulesByOpcode out;
+    for (const AlgebraicRule* rule : algebraic_rules()) {
+      out[static_cast<size_t>(rule->opcodes.first)].push_back(rule);
+      if (rule->opcodes.second != rule->opcodes.first) out[static_cast<size_t>(rule->opcodes.second)].push_back(rule);
+    }
+    return out;
+  }();
+  return rules;
+}
+
+}  // namespace
+
 void AlgebraicSimplifier::visit(InstId i) {
-  switch (op(i)) {
-    case Opcode::Add:
-      return add(i);
-    case Opcode::Subtract:
-      return subtract(i);
-    case Opcode::Multiply:
-      return multiply(i);
-    case Opcode::Divide:
-      return divide(i);
-    case Opcode::Remainder:
-      return remainder(i);
-    case Opcode::And:
-    case Opcode::Or:
-      return logic(i);
-    case Opcode::Compare:
-      return compare(i);
-    case Opcode::Maximum:
-    case Opcode::Minimum:
-      return minmax(i);
-    case Opcode::Power:
-      return power(i);
-    case Opcode::Abs:
-    case Opcode::Negate:
-    case Opcode::Not:
-    case Opcode::Log:
-    case Opcode::Exp:
-    case Opcode::Sqrt:
-    case Opcode::Rsqrt:
-    case Opcode::Complex:
-    case Opcode::Real:
-    case Opcode::Imag:
-    case Opcode::ReducePrecision:
-      return unary(i);
-    case Opcode::Select:
-      return select(i);
-    case Opcode::Clamp:
-      //   clamp(lo, clamp(lo, A, hi), hi)      →      clamp(lo, A, hi)
-      if (op(operand(i, 1)) == Opcode::Clamp && operand(operand(i, 1), 0) == operand(i, 0) &&
-          operand(operand(i, 1), 2) == operand(i, 2))
-        ric(i, operand(i, 1), "clamp twice");
-      else
-        clamp_of_id(i);
-      return;
-    case Opcode::Convert:
-      return convert(i);
-    case Opcode::BitcastConvert:
-      return bitcast_convert(i);
-    case Opcode::Constant:
-      return constant(i);
-    case Opcode::Iota:
-      return iota(i);
-    case Opcode::Broadcast:
-      return broadcast(i);
-    case Opcode::Reshape:
-      return reshape(i);
-    case Opcode::Transpose:
-      return transpose(i);
-    case Opcode::Slice:
-      return slice(i);
-    case Opcode::DynamicSlice:
-      return dynamic_slice(i);
-    case Opcode::DynamicUpdateSlice:
-      return dynamic_update_slice(i);
-    case Opcode::Pad:
-      return pad(i);
-    case Opcode::Concatenate:
-      return concatenate(i);
-    case Opcode::Reverse:
-      return reverse(i);
-    case Opcode::Copy:
-      return copy(i);
-    case Opcode::Bitcast:
-      return bitcast(i);
-    case Opcode::Reduce:
-      return reduce(i);
-    case Opcode::ReduceWindow:
-      return reduce_window(i);
-    case Opcode::Dot:
-      return dot(i);
-    case Opcode::Convolution:
-      return convolution(i);
-    case Opcode::Gather:
-      return gather(i);
-    case Opcode::Scatter:
-      return scatter(i);
-    case Opcode::Sort:
-      return sort(i);
-    case Opcode::Map:
-      return map(i);
-    case Opcode::Conditional:
-      return conditional(i);
-    case Opcode::OptBarrier:
-      return opt_barrier(i);
-    case Opcode::GetTupleElement:
-      return get_tuple_element(i);
-    case Opcode::AllGather:
-    case Opcode::AllToAll:
-    case Opcode::AllReduce:
-    case Opcode::ReduceScatter:
-      return collective(i);
-    case Opcode::CustomCall:
-      return custom_call(i);
-    default:
-      return;
+  for (const AlgebraicRule* rule : rules_by_opcode()[static_cast<size_t>(op(i))]) {
+    rule_ = rule;
+    if ((this->*rule->apply)(i)) return;
   }
 }
 

@@ -5,479 +5,545 @@
 
 namespace hlo {
 
-using A = AlgebraicSimplifier;
+namespace {
 
-void A::slice(InstId i) {
-  InstId a = operand(i, 0);
-  if (ric(i, a, "slice of everything")) return;
-  const std::vector<SliceDim> s = *m_.attrs(i).get<std::vector<SliceDim>>(Attr::slice);
-  bool unstrided = std::all_of(s.begin(), s.end(), [](const SliceDim& d) { return d.stride == 1; });
-  const Dims out = m_.shape(i).dims;
-  //   slice(pad(A))      →      broadcast(value), A, or slice(A)
-  if (op(a) == Opcode::Pad && unstrided) {
-    const auto pads = *m_.attrs(a).get<std::vector<PaddingDim>>(Attr::padding);
-    const Dims in = m_.shape(operand(a, 0)).dims;
-    bool interior = std::any_of(pads.begin(), pads.end(), [](const PaddingDim& d) { return d.interior != 0; });
-    bool outside = false, inside = !interior;
-    for (size_t d = 0; d < s.size(); ++d) {
-      int64_t first = pads[d].low, last = first + in[d] + std::max<int64_t>(in[d] - 1, 0) * pads[d].interior;
-      if (s[d].limit <= first || s[d].start >= last) outside = true;
-      if (s[d].start < first || s[d].limit > last) inside = false;
-    }
-    if (outside) {
-      if (go("slice of padding", i)) rw(i, Opcode::Broadcast, {operand(a, 1)}, dims_attr(u_, Opcode::Broadcast, {}));
-      return;
-    }
-    if (inside) {
-      if (in == out && ric(i, operand(a, 0), "slice undoes a pad")) return;
-      if (!go("slice inside a pad", i)) return;
-      auto moved = s;
-      for (size_t d = 0; d < s.size(); ++d) moved[d].start -= pads[d].low, moved[d].limit -= pads[d].low;
-      rw(i, Opcode::Slice, {operand(a, 0)}, attrs_of(u_, Opcode::Slice, {{Attr::slice, moved}}));
-      return;
-    }
-  }
-  //   slice(slice(A))      →      slice(A)
-  if (op(a) == Opcode::Slice && unstrided) {
-    auto inner = *m_.attrs(a).get<std::vector<SliceDim>>(Attr::slice);
-    if (std::all_of(inner.begin(), inner.end(), [](const SliceDim& d) { return d.stride == 1; })) {
-      if (!go("slice twice", i)) return;
-      for (size_t d = 0; d < s.size(); ++d) inner[d].limit = inner[d].start + s[d].limit, inner[d].start += s[d].start;
-      rw(i, Opcode::Slice, {operand(a, 0)}, attrs_of(u_, Opcode::Slice, {{Attr::slice, inner}}));
-      return;
-    }
-  }
-  //   slice(broadcast(A))      →      broadcast(slice(A))
-  if (op(a) == Opcode::Broadcast) {
-    const Dims map = m_.attrs(a).ints(Attr::dimensions);
-    InstId source = operand(a, 0);
-    bool touched = false;
-    std::vector<SliceDim> inner;
-    for (int64_t d : map) {
-      inner.push_back(s[static_cast<size_t>(d)]);
-      touched |= out[static_cast<size_t>(d)] != m_.shape(a).dims[static_cast<size_t>(d)];
-    }
-    if (!go("slice of a broadcast", i)) return;
-    if (touched)
-      source = make_derived(m_, a, Opcode::Slice, {source}, attrs_of(u_, Opcode::Slice, {{Attr::slice, inner}}));
-    rw(i, Opcode::Broadcast, {source}, dims_attr(u_, Opcode::Broadcast, map));
-    return;
-  }
-  //   slice(concatenate(A, B, …))      →      slice of the pieces it meets
-  if (op(a) == Opcode::Concatenate && unstrided) {
-    size_t dim = static_cast<size_t>(m_.attrs(a).ints(Attr::dimensions)[0]);
-    std::vector<InstId> pieces;
-    int64_t at = 0, first = -1;
-    for (InstId o : m_.operands(a)) {
-      int64_t n = m_.shape(o).dims[dim];
-      if (at < s[dim].limit && at + n > s[dim].start) {
-        if (first < 0) first = at;
-        pieces.push_back(o);
-      }
-      at += n;
-    }
-    if (!pieces.empty() && pieces.size() < m_.operand_count(a)) {
-      if (pieces.size() == 1 && m_.shape(pieces[0]).dims == out &&
-          ric(i, pieces[0], "slice is a piece of a concatenate"))
-        return;
-      if (!go("slice of a concatenate", i)) return;
-      auto moved = s;
-      moved[dim].start -= first, moved[dim].limit -= first;
-      InstId joined = pieces[0];
-      if (pieces.size() > 1) {
-        Dims dims = m_.shape(a).dims;
-        dims[dim] = 0;
-        for (InstId o : pieces) dims[dim] += m_.shape(o).dims[dim];
-        Shape shape = m_.shape(a);
-        shape.dims = dims;
-        joined = m_.add_derived(a, {.op = Opcode::Concatenate,
-                                    .shape = u_.shape(shape),
-                                    .operands = pieces,
-                                    .attrs = dims_attr(u_, Opcode::Concatenate, {static_cast<int64_t>(dim)})});
-      }
-      rw(i, Opcode::Slice, {joined}, attrs_of(u_, Opcode::Slice, {{Attr::slice, moved}}));
-      return;
-    }
-  }
-  //   slice(reduce-window(A)) of the last sum      →      reshape(reduce(A))
-  if (op(a) == Opcode::ReduceWindow && unstrided && m_.use_count(a) == 1 && !m_.shape(a).is_tuple() &&
-      last_of_window(i, s))
-    return;
-  //   slice(reshape(A)) along the leading dimension      →      reshape(slice(A))
-  if (!ls_ && op(a) == Opcode::Reshape && unstrided && !s.empty()) {
-    const Dims &from = m_.shape(operand(a, 0)).dims, &to = m_.shape(a).dims;
-    bool leading = s[0].start == 0 && s[0].limit != to[0];
-    for (size_t d = 1; d < s.size(); ++d) leading &= s[d].start == 0 && s[d].limit == to[d];
-    // As many elements, counted off from the minor dimension of A: whole dimensions, then a part of one, then ones.
-    int64_t left = m_.shape(i).elements_count();
-    std::vector<SliceDim> inner(from.size());
-    for (size_t d = from.size(); d-- > 0;) {
-      int64_t taken = std::min(left, from[d]);
-      leading = leading && taken > 0 && left % taken == 0;
-      if (!leading) break;
-      inner[d] = {0, taken, 1};
-      left /= taken;
-    }
-    if (leading && left == 1) {
-      if (!go("slice of a reshape", i)) return;
-      InstId small =
-          make_derived(m_, i, Opcode::Slice, {operand(a, 0)}, attrs_of(u_, Opcode::Slice, {{Attr::slice, inner}}));
-      rw(i, Opcode::Reshape, {small});
-      return;
-    }
-  }
-  //   slice(reverse(A))      →      reverse(slice(A))
-  if (op(a) == Opcode::Reverse) {
-    const Dims turned = m_.attrs(a).ints(Attr::dimensions), in = m_.shape(a).dims;
-    if (!go("slice of a reverse", i)) return;
-    auto moved = s;
-    for (int64_t d : turned) {
-      SliceDim& e = moved[static_cast<size_t>(d)];
-      if (out[static_cast<size_t>(d)] == 0) continue;  // nothing is taken, from wherever
-      int64_t last = e.start + (out[static_cast<size_t>(d)] - 1) * e.stride;
-      e.start = in[static_cast<size_t>(d)] - 1 - last;
-      e.limit = e.start + (out[static_cast<size_t>(d)] - 1) * e.stride + 1;
-    }
-    InstId inner =
-        make_derived(m_, i, Opcode::Slice, {operand(a, 0)}, attrs_of(u_, Opcode::Slice, {{Attr::slice, moved}}));
-    rw(i, Opcode::Reverse, {inner}, dims_attr(u_, Opcode::Reverse, turned));
-    return;
-  }
-  //   strides that take one element      →      stride 1
-  auto plain = s;
-  for (SliceDim& d : plain)
-    if (d.stride != 1 && d.start < d.limit && d.start + d.stride >= d.limit) d.limit = d.start + 1, d.stride = 1;
-  if (plain != s) {
-    if (go("stride of one element", i)) rw(i, Opcode::Slice, {a}, attrs_of(u_, Opcode::Slice, {{Attr::slice, plain}}));
-  }
+constexpr AlgebraicRule kSliceRules[] = {
+    {"slice of everything", Opcode::Slice, "slice(A) of all of A", "A", &AlgebraicSimplifier::same_as_operand},
+    {"slice of padding", Opcode::Slice, "slice(pad(A, v)) of padding alone", "broadcast(v)",
+     &AlgebraicSimplifier::slice_of_padding},
+    {"slice undoes a pad", Opcode::Slice, "slice(pad(A)) that is A", "A", &AlgebraicSimplifier::slice_undoes_pad},
+    {"slice inside a pad", Opcode::Slice, "slice(pad(A)) within A", "slice(A)", &AlgebraicSimplifier::slice_inside_pad},
+    {"slice twice", Opcode::Slice, "slice(slice(A)) without strides", "slice(A)", &AlgebraicSimplifier::slice_twice},
+    {"slice of a broadcast", Opcode::Slice, "slice(broadcast(A))", "broadcast(slice(A))",
+     &AlgebraicSimplifier::slice_of_broadcast},
+    {"slice is a piece of a concatenate", Opcode::Slice, "slice(concatenate(A, B)) that is A", "A",
+     &AlgebraicSimplifier::slice_is_piece},
+    {"slice of a concatenate", Opcode::Slice, "slice(concatenate(A, B, C)) that meets some of them",
+     "slice(concatenate of those)", &AlgebraicSimplifier::slice_of_concatenate},
+    {"slice of a cumulative window", Opcode::Slice, "slice(reduce-window(A)) of the last of cumulative results",
+     "reshape(reduce(A))", &AlgebraicSimplifier::slice_of_window},
+    {"slice of a reshape", Opcode::Slice, "slice(reshape(A)) along the leading dimension", "reshape(slice(A))",
+     &AlgebraicSimplifier::slice_of_reshape},
+    {"slice of a reverse", Opcode::Slice, "slice(reverse(A))", "reverse(slice(A))",
+     &AlgebraicSimplifier::slice_of_reverse},
+    {"stride of one element", Opcode::Slice, "slice(A) whose stride takes one element", "slice(A) of stride 1",
+     &AlgebraicSimplifier::stride_of_one_element},
+
+    {"pad of nothing", Opcode::Pad, "pad(A, v) where A has no elements", "broadcast(v)",
+     &AlgebraicSimplifier::pad_of_nothing},
+    {"interior padding of one element", Opcode::Pad, "pad(A) between the elements of a dimension of one",
+     "pad(A) without that", &AlgebraicSimplifier::interior_padding_of_one},
+    {"pad by nothing", Opcode::Pad, "pad(A) by nothing", "A", &AlgebraicSimplifier::pad_by_nothing},
+    {"pad of a broadcast", Opcode::Pad, "pad(broadcast(A)) along A's and some other dimensions",
+     "broadcast(pad(broadcast(A)))", &AlgebraicSimplifier::pad_of_broadcast},
+    {"negative padding", Opcode::Pad, "pad(A) with negative edges", "slice(pad(A))",
+     &AlgebraicSimplifier::negative_padding},
+
+    {"concatenate of one piece", Opcode::Concatenate, "concatenate(A)", "A", &AlgebraicSimplifier::concatenate_of_one},
+    {"concatenate of nothing", Opcode::Concatenate, "concatenate(A, B) where none has elements", "A",
+     &AlgebraicSimplifier::concatenate_of_nothing},
+    {"empty pieces", Opcode::Concatenate, "concatenate(A, B, C) where B has no elements", "concatenate(A, C)",
+     &AlgebraicSimplifier::empty_pieces},
+    {"nested concatenate", Opcode::Concatenate, "concatenate(concatenate(A, B), C)", "concatenate(A, B, C)",
+     &AlgebraicSimplifier::nested_concatenate},
+    {"neighbouring slices joined", Opcode::Concatenate, "concatenate(slice(A), the slice of A next to it)", "slice(A)",
+     &AlgebraicSimplifier::neighbouring_slices},
+    {"concatenate of a spread scalar", Opcode::Concatenate, "concatenate(A, broadcast(scalar B))", "pad(A, B)",
+     &AlgebraicSimplifier::concatenate_of_spread_scalar},
+    {"concatenate of one array with itself", Opcode::Concatenate,
+     "concatenate(A, A, A) along a dimension of one, three or more times", "broadcast(reshape(A))",
+     &AlgebraicSimplifier::concatenate_with_itself},
+
+    {"reverse of one element", Opcode::Reverse, "reverse(A) along dimensions of one", "A",
+     &AlgebraicSimplifier::reverse_of_one},
+    {"reverse twice", Opcode::Reverse, "reverse(reverse(A))", "reverse(A) along what one of them turns, or A",
+     &AlgebraicSimplifier::reverse_twice},
+    {"reverse of added dimensions", Opcode::Reverse, "reverse(reshape(A)) that at most adds ones",
+     "reshape(reverse(A))", &AlgebraicSimplifier::reverse_of_reshape},
+    {"reverse next to a broadcast scalar", Opcode::Reverse, "reverse(f(A, broadcast(scalar B))) for elementwise f",
+     "f(reverse(A), broadcast(B))", &AlgebraicSimplifier::reverse_of_elementwise},
+};
+
+bool unstrided(const std::vector<SliceDim>& slice) {
+  return std::all_of(slice.begin(), slice.end(), [](const SliceDim& d) { return d.stride == 1; });
 }
 
-// A dimension taken whole starts at 0 whatever its index says; the indices follow operand `first - 1`.
-bool A::zero_whole_indices(InstId i, size_t first, const Dims& taken, const Dims& all) {
-  std::vector<InstId> ops(m_.operands(i).begin(), m_.operands(i).end());
-  auto replaced = [&](size_t d) { return taken[d] == all[d] && !is_all(m_, ops[first + d], 0); };
-  bool whole = false;
-  for (size_t d = 0; d < taken.size(); ++d) whole |= replaced(d);
-  if (!whole) return false;
-  if (!go("index of a whole dimension", i)) return true;
-  // One constant for all of a type.
-  InstId zero;
-  for (size_t d = 0; d < taken.size(); ++d) {
-    if (!replaced(d)) continue;
-    if (!zero.valid() || type(zero) != type(ops[first + d]))
-      zero = make_scalar(m_, m_.parent(i), type(ops[first + d]), 0);
-    ops[first + d] = zero;
+}  // namespace
+
+std::span<const AlgebraicRule> slice_rules() { return kSliceRules; }
+
+std::vector<SliceDim> AlgebraicSimplifier::slice_dims(InstId i) const {
+  return *m_.attrs(i).get<std::vector<SliceDim>>(Attr::slice);
+}
+
+std::vector<PaddingDim> AlgebraicSimplifier::padding_dims(InstId i) const {
+  return *m_.attrs(i).get<std::vector<PaddingDim>>(Attr::padding);
+}
+
+AlgebraicSimplifier::SlicedPad AlgebraicSimplifier::sliced_pad(InstId i) const {
+  InstId a = operand(i, 0);
+  if (op(a) != Opcode::Pad) return SlicedPad::kNone;
+  const std::vector<SliceDim> s = slice_dims(i);
+  if (!unstrided(s)) return SlicedPad::kNone;
+  const std::vector<PaddingDim> pads = padding_dims(a);
+  const Dims& in = m_.shape(operand(a, 0)).dims;
+  bool inside = std::none_of(pads.begin(), pads.end(), [](const PaddingDim& d) { return d.interior != 0; });
+  for (size_t d = 0; d < s.size(); ++d) {
+    int64_t first = pads[d].low, last = first + in[d] + std::max<int64_t>(in[d] - 1, 0) * pads[d].interior;
+    if (s[d].limit <= first || s[d].start >= last) return SlicedPad::kOutside;
+    if (s[d].start < first || s[d].limit > last) inside = false;
   }
-  ri(i, m_.clone_inst(i, m_.parent(i), ops));
+  return inside ? SlicedPad::kInside : SlicedPad::kNone;
+}
+
+bool AlgebraicSimplifier::slice_of_padding(InstId i) {
+  if (sliced_pad(i) != SlicedPad::kOutside) return false;
+  if (spend(i)) rewrite(i, Opcode::Broadcast, {operand(operand(i, 0), 1)}, dims_attr(u_, Opcode::Broadcast, {}));
   return true;
 }
 
-void A::dynamic_slice(InstId i) {
+bool AlgebraicSimplifier::slice_undoes_pad(InstId i) {
   InstId a = operand(i, 0);
-  if (m_.shape(i).rank() == 0) {
-    ric(i, a, "dynamic-slice of a scalar");
-    return;
-  }
-  if (m_.shape(i).dims == m_.shape(a).dims) {
-    ric(i, a, "dynamic-slice of everything");
-    return;
-  }
-  size_t rank = m_.shape(i).dims.size();
-  if (m_.operand_count(i) != rank + 1) return;
-  const Dims sizes = m_.shape(i).dims, in = m_.shape(a).dims;
-  if (zero_whole_indices(i, 1, sizes, in)) return;
-  //   dynamic-slice(broadcast(A))      →      broadcast(dynamic-slice(A))
-  if (op(a) == Opcode::Broadcast) {
-    if (!go("dynamic-slice of a broadcast", i)) return;
-    const Dims map = m_.attrs(a).ints(Attr::dimensions);
-    InstId source = operand(a, 0);
-    if (!map.empty()) {
-      std::vector<InstId> inner{source};
-      Dims inner_sizes;
-      for (int64_t d : map)
-        inner.push_back(operand(i, static_cast<size_t>(d) + 1)), inner_sizes.push_back(sizes[static_cast<size_t>(d)]);
-      source = make_op(i, Opcode::DynamicSlice, inner,
-                       attrs_of(u_, Opcode::DynamicSlice, {{Attr::dynamic_slice_sizes, inner_sizes}}));
-    }
-    rw(i, Opcode::Broadcast, {source}, dims_attr(u_, Opcode::Broadcast, map));
-    return;
-  }
-  if (!ls_ && dynamic_slice_of_movement(i)) return;
-  //   dynamic-slice at constant indices      →      slice
-  bool constant = !k(a);
-  std::vector<SliceDim> s;
-  for (size_t d = 0; d < rank && constant; ++d) {
-    int64_t v;
-    constant = scalar_int(operand(i, d + 1), &v) && v >= 0;
-    if (constant) {
-      v = std::clamp<int64_t>(v, 0, in[d] - sizes[d]);
-      s.push_back({v, v + sizes[d], 1});
-    }
-  }
-  if (constant) {
-    if (go("dynamic-slice at constant indices", i))
-      rw(i, Opcode::Slice, {a}, attrs_of(u_, Opcode::Slice, {{Attr::slice, s}}));
-    return;
-  }
-  if (dynamic_slice_of_iota(i)) return;
-  //   dynamic-slice(dynamic-slice(A, i), j)      →      dynamic-slice(A, j + clamp(i))
-  if (op(a) != Opcode::DynamicSlice || m_.operand_count(a) != rank + 1) return;
-  if (!go("dynamic-slice twice", i)) return;
-  const Dims whole = m_.shape(operand(a, 0)).dims;
-  for (size_t d = 0; d < rank; ++d) {
-    // XLA clamps the inner index as if what is taken last were taken at once: it must be in range where that is less.
-    InstId inner = operand(a, d + 1), outer = operand(i, d + 1);
-    InstId lo = make_scalar(m_, m_.parent(i), type(inner), 0),
-           hi = make_scalar(m_, m_.parent(i), type(inner), whole[d] - sizes[d]);
-    InstId clamped = make_convert(m_, make_op(i, Opcode::Clamp, {lo, inner, hi}, {}, m_.shape_id(inner)), type(outer));
-    m_.set_operand(i, d + 1, make_op(i, Opcode::Add, {outer, clamped}, {}, m_.shape_id(outer)));
-  }
-  m_.set_operand(i, 0, operand(a, 0));
-  changed_ = true;
+  return sliced_pad(i) == SlicedPad::kInside && m_.shape(operand(a, 0)).dims == m_.shape(i).dims &&
+         replace_if_compatible(i, operand(a, 0));
 }
 
-void A::dynamic_update_slice(InstId i) {
-  InstId a = operand(i, 0), update = operand(i, 1);
-  size_t rank = m_.shape(i).dims.size();
-  if (m_.operand_count(i) != rank + 2) return;
-  const Dims out = m_.shape(i).dims, up = m_.shape(update).dims;
-  //   dynamic-update-slice(broadcast(v), U, constants)      →      pad(U, v)
-  if (op(a) == Opcode::Broadcast && m_.shape(operand(a, 0)).rank() == 0) {
-    bool constant = true;
-    std::vector<PaddingDim> pads;
-    for (size_t d = 0; d < rank && constant; ++d) {
-      int64_t v;
-      constant = scalar_int(operand(i, d + 2), &v);
-      if (constant) {
-        v = std::clamp<int64_t>(v, 0, out[d] - up[d]);
-        pads.push_back({v, out[d] - up[d] - v, 0});
-      }
-    }
-    if (constant) {
-      if (go("update of a spread scalar", i))
-        rw(i, Opcode::Pad, {update, operand(a, 0)}, attrs_of(u_, Opcode::Pad, {{Attr::padding, pads}}));
-      return;
-    }
-  }
-  if (same_shape(i, update)) {
-    if (ric(i, update, "update of everything")) return;
-  }
-  if (zero_whole_indices(i, 2, up, out)) return;
-  if (m_.shape(update).elements_count() == 0 && ric(i, a, "update without elements")) return;
-  //   dynamic-update-slice(A, dynamic-update-slice(dynamic-slice(A, i), C, j), i)
-  //   →  dynamic-update-slice(A, C, i + clamp(j))
-  if (op(update) != Opcode::DynamicUpdateSlice || op(operand(update, 0)) != Opcode::DynamicSlice) return;
-  InstId piece = operand(update, 0);
-  if (operand(piece, 0) != a || m_.operand_count(piece) != rank + 1 || m_.operand_count(update) != rank + 2) return;
-  for (size_t d = 0; d < rank; ++d)
-    if (operand(piece, d + 1) != operand(i, d + 2)) return;
-  if (!go("update of a part of a slice", i)) return;
-  InstId small = operand(update, 1);
-  for (size_t d = 0; d < rank; ++d) {
-    InstId inner = operand(update, d + 2), outer = operand(i, d + 2);
-    // XLA takes the outer index to be in range; where it is not, the update lands elsewhere than it did.
-    InstId lo = make_scalar(m_, m_.parent(i), type(inner), 0),
-           hi = make_scalar(m_, m_.parent(i), type(inner), up[d] - m_.shape(small).dims[d]);
-    InstId clamped = make_convert(m_, make_op(i, Opcode::Clamp, {lo, inner, hi}, {}, m_.shape_id(inner)), type(outer));
-    m_.set_operand(i, d + 2, make_op(i, Opcode::Add, {outer, clamped}, {}, m_.shape_id(outer)));
-  }
-  m_.set_operand(i, 1, small);
-  changed_ = true;
+bool AlgebraicSimplifier::slice_inside_pad(InstId i) {
+  if (sliced_pad(i) != SlicedPad::kInside) return false;
+  if (!spend(i)) return true;
+  InstId a = operand(i, 0);
+  const std::vector<PaddingDim> pads = padding_dims(a);
+  std::vector<SliceDim> moved = slice_dims(i);
+  for (size_t d = 0; d < moved.size(); ++d) moved[d].start -= pads[d].low, moved[d].limit -= pads[d].low;
+  rewrite(i, Opcode::Slice, {operand(a, 0)}, attrs_of(u_, Opcode::Slice, {{Attr::slice, moved}}));
+  return true;
 }
 
-void A::pad(InstId i) {
+bool AlgebraicSimplifier::slice_twice(InstId i) {
   InstId a = operand(i, 0);
-  if (m_.shape(a).elements_count() == 0) {
-    if (go("pad of nothing", i)) rw(i, Opcode::Broadcast, {operand(i, 1)}, dims_attr(u_, Opcode::Broadcast, {}));
-    return;
+  if (op(a) != Opcode::Slice) return false;
+  const std::vector<SliceDim> s = slice_dims(i);
+  std::vector<SliceDim> inner = slice_dims(a);
+  if (!unstrided(s) || !unstrided(inner)) return false;
+  if (!spend(i)) return true;
+  for (size_t d = 0; d < s.size(); ++d) inner[d].limit = inner[d].start + s[d].limit, inner[d].start += s[d].start;
+  rewrite(i, Opcode::Slice, {operand(a, 0)}, attrs_of(u_, Opcode::Slice, {{Attr::slice, inner}}));
+  return true;
+}
+
+bool AlgebraicSimplifier::slice_of_broadcast(InstId i) {
+  InstId a = operand(i, 0), source;
+  if (op(a) != Opcode::Broadcast) return false;
+  if (!spend(i)) return true;
+  const Dims map = m_.attrs(a).ints(Attr::dimensions), out = m_.shape(i).dims;
+  const std::vector<SliceDim> s = slice_dims(i);
+  source = operand(a, 0);
+  bool touched = false;
+  std::vector<SliceDim> inner;
+  for (int64_t d : map) {
+    inner.push_back(s[static_cast<size_t>(d)]);
+    touched |= out[static_cast<size_t>(d)] != m_.shape(a).dims[static_cast<size_t>(d)];
   }
-  auto pads = *m_.attrs(i).get<std::vector<PaddingDim>>(Attr::padding);
+  if (touched)
+    source = make_derived(m_, a, Opcode::Slice, {source}, attrs_of(u_, Opcode::Slice, {{Attr::slice, inner}}));
+  rewrite(i, Opcode::Broadcast, {source}, dims_attr(u_, Opcode::Broadcast, map));
+  return true;
+}
+
+// Pieces of the concatenate that the slice meets, where it meets some and not all of them; `first`: where they begin.
+std::vector<InstId> AlgebraicSimplifier::sliced_pieces(InstId i, int64_t* first) const {
+  InstId a = operand(i, 0);
+  if (op(a) != Opcode::Concatenate) return {};
+  const std::vector<SliceDim> s = slice_dims(i);
+  if (!unstrided(s)) return {};
+  const auto dim = static_cast<size_t>(m_.attrs(a).ints(Attr::dimensions)[0]);
+  std::vector<InstId> pieces;
+  int64_t at = 0;
+  for (InstId o : m_.operands(a)) {
+    int64_t n = m_.shape(o).dims[dim];
+    if (at < s[dim].limit && at + n > s[dim].start) {
+      if (pieces.empty()) *first = at;
+      pieces.push_back(o);
+    }
+    at += n;
+  }
+  if (pieces.size() == m_.operand_count(a)) pieces.clear();
+  return pieces;
+}
+
+bool AlgebraicSimplifier::slice_is_piece(InstId i) {
+  int64_t first;
+  const std::vector<InstId> pieces = sliced_pieces(i, &first);
+  return pieces.size() == 1 && m_.shape(pieces[0]).dims == m_.shape(i).dims && replace_if_compatible(i, pieces[0]);
+}
+
+bool AlgebraicSimplifier::slice_of_concatenate(InstId i) {
+  int64_t first;
+  const std::vector<InstId> pieces = sliced_pieces(i, &first);
+  if (pieces.empty()) return false;
+  if (!spend(i)) return true;
+  InstId a = operand(i, 0), joined = pieces[0];
+  const auto dim = static_cast<size_t>(m_.attrs(a).ints(Attr::dimensions)[0]);
+  std::vector<SliceDim> moved = slice_dims(i);
+  moved[dim].start -= first, moved[dim].limit -= first;
+  if (pieces.size() > 1) {
+    Shape shape = m_.shape(a);
+    shape.dims[dim] = 0;
+    for (InstId o : pieces) shape.dims[dim] += m_.shape(o).dims[dim];
+    joined = m_.add_derived(a, {.op = Opcode::Concatenate,
+                                .shape = u_.shape(shape),
+                                .operands = pieces,
+                                .attrs = dims_attr(u_, Opcode::Concatenate, {static_cast<int64_t>(dim)})});
+  }
+  rewrite(i, Opcode::Slice, {joined}, attrs_of(u_, Opcode::Slice, {{Attr::slice, moved}}));
+  return true;
+}
+
+bool AlgebraicSimplifier::slice_of_window(InstId i) {
+  InstId w = operand(i, 0);
+  if (op(w) != Opcode::ReduceWindow || m_.use_count(w) != 1 || m_.shape(w).is_tuple()) return false;
+  const std::vector<SliceDim> s = slice_dims(i);
+  if (!unstrided(s)) return false;
+  InstId a = operand(w, 0);
+  const Window& window = *m_.attrs(w).get<Window>(Attr::window);
+  Dims dims;
+  for (size_t d = 0; d < window.dims.size(); ++d) {
+    const WindowDim& e = window.dims[d];
+    int64_t n = m_.shape(a).dims[d], out = m_.shape(w).dims[d];
+    if (e.stride != 1 || e.reversal || e.lhs_dilate != 1 || e.rhs_dilate != 1) return false;
+    if (e.size == 1 && !e.pad_low && !e.pad_high) {
+      if (s[d].start != 0 || s[d].limit != out) return false;
+      continue;
+    }
+    // The last place sees the whole dimension and padding, which is the initial value.
+    if (e.size < n || e.pad_low != e.size - 1 || e.pad_high != 0 || s[d].start != out - 1 || s[d].limit != out)
+      return false;
+    dims.push_back(static_cast<int64_t>(d));
+  }
+  if (dims.empty()) return false;
+  if (!spend(i)) return true;
+  InstId r = make_op(i, Opcode::Reduce, {a, operand(w, 1)},
+                     attrs_of(u_, Opcode::Reduce, {{Attr::dimensions, dims}, {Attr::to_apply, m_.called(w)[0]}}));
+  rewrite(i, Opcode::Reshape, {r});
+  return true;
+}
+
+bool AlgebraicSimplifier::slice_of_reshape(InstId i) {
+  InstId a = operand(i, 0);
+  if (layout_sensitive_ || op(a) != Opcode::Reshape) return false;
+  const std::vector<SliceDim> s = slice_dims(i);
+  if (s.empty() || !unstrided(s)) return false;
+  const Dims &from = m_.shape(operand(a, 0)).dims, &to = m_.shape(a).dims;
+  bool leading = s[0].start == 0 && s[0].limit != to[0];
+  for (size_t d = 1; d < s.size(); ++d) leading &= s[d].start == 0 && s[d].limit == to[d];
+  // As many elements, counted off from the minor dimension of A: whole dimensions, then a part of one, then ones.
+  int64_t left = m_.shape(i).elements_count();
+  std::vector<SliceDim> inner(from.size());
+  for (size_t d = from.size(); d-- > 0;) {
+    int64_t taken = std::min(left, from[d]);
+    leading = leading && taken > 0 && left % taken == 0;
+    if (!leading) return false;
+    inner[d] = {0, taken, 1};
+    left /= taken;
+  }
+  if (!leading || left != 1) return false;
+  if (!spend(i)) return true;
+  InstId small =
+      make_derived(m_, i, Opcode::Slice, {operand(a, 0)}, attrs_of(u_, Opcode::Slice, {{Attr::slice, inner}}));
+  rewrite(i, Opcode::Reshape, {small});
+  return true;
+}
+
+bool AlgebraicSimplifier::slice_of_reverse(InstId i) {
+  InstId a = operand(i, 0);
+  if (op(a) != Opcode::Reverse) return false;
+  if (!spend(i)) return true;
+  const Dims turned = m_.attrs(a).ints(Attr::dimensions), in = m_.shape(a).dims, out = m_.shape(i).dims;
+  std::vector<SliceDim> moved = slice_dims(i);
+  for (int64_t d : turned) {
+    SliceDim& e = moved[static_cast<size_t>(d)];
+    if (out[static_cast<size_t>(d)] == 0) continue;  // nothing is taken, from wherever
+    int64_t last = e.start + (out[static_cast<size_t>(d)] - 1) * e.stride;
+    e.start = in[static_cast<size_t>(d)] - 1 - last;
+    e.limit = e.start + (out[static_cast<size_t>(d)] - 1) * e.stride + 1;
+  }
+  InstId inner =
+      make_derived(m_, i, Opcode::Slice, {operand(a, 0)}, attrs_of(u_, Opcode::Slice, {{Attr::slice, moved}}));
+  rewrite(i, Opcode::Reverse, {inner}, dims_attr(u_, Opcode::Reverse, turned));
+  return true;
+}
+
+bool AlgebraicSimplifier::stride_of_one_element(InstId i) {
+  const std::vector<SliceDim> s = slice_dims(i);
+  auto plain = s;
+  for (SliceDim& d : plain)
+    if (d.stride != 1 && d.start < d.limit && d.start + d.stride >= d.limit) d.limit = d.start + 1, d.stride = 1;
+  if (plain == s) return false;
+  if (spend(i)) rewrite(i, Opcode::Slice, {operand(i, 0)}, attrs_of(u_, Opcode::Slice, {{Attr::slice, plain}}));
+  return true;
+}
+
+bool AlgebraicSimplifier::pad_of_nothing(InstId i) {
+  if (m_.shape(operand(i, 0)).elements_count() != 0) return false;
+  if (spend(i)) rewrite(i, Opcode::Broadcast, {operand(i, 1)}, dims_attr(u_, Opcode::Broadcast, {}));
+  return true;
+}
+
+bool AlgebraicSimplifier::interior_padding_of_one(InstId i) {
+  InstId a = operand(i, 0);
+  std::vector<PaddingDim> pads = padding_dims(i);
   bool useless = false;
+  for (size_t d = 0; d < pads.size(); ++d) useless |= pads[d].interior && m_.shape(a).dims[d] == 1;
+  if (!useless) return false;
+  if (!spend(i)) return true;
   for (size_t d = 0; d < pads.size(); ++d)
-    if (pads[d].interior && m_.shape(a).dims[d] == 1) useless = true;
-  if (useless) {
-    if (!go("interior padding of one element", i)) return;
-    for (size_t d = 0; d < pads.size(); ++d)
-      if (m_.shape(a).dims[d] == 1) pads[d].interior = 0;
-    rw(i, Opcode::Pad, {a, operand(i, 1)}, attrs_of(u_, Opcode::Pad, {{Attr::padding, pads}}));
-    return;
-  }
-  bool nothing =
-      std::all_of(pads.begin(), pads.end(), [](const PaddingDim& p) { return !p.low && !p.high && !p.interior; });
-  if (nothing && ric(i, a, "pad by nothing")) return;
-  if (pad_of_broadcast(i, pads)) return;
-  bool negative = std::any_of(pads.begin(), pads.end(), [](const PaddingDim& p) { return p.low < 0 || p.high < 0; });
-  //   pad with negative edges      →      slice(pad)
-  if (negative) {
-    if (!go("negative padding", i)) return;
-    auto positive = pads;
-    for (PaddingDim& p : positive) p.low = std::max<int64_t>(p.low, 0), p.high = std::max<int64_t>(p.high, 0);
-    AttrsId attrs = attrs_of(u_, Opcode::Pad, {{Attr::padding, positive}});
-    InstId wide = make_op(i, Opcode::Pad, {a, operand(i, 1)}, attrs);
-    Shape s = m_.shape(wide);
-    s.layout = m_.shape(i).layout;
-    m_.set_shape(wide, u_.shape(s));
-    std::vector<SliceDim> cut;
-    for (size_t d = 0; d < pads.size(); ++d)
-      cut.push_back(
-          {std::max<int64_t>(-pads[d].low, 0), m_.shape(wide).dims[d] - std::max<int64_t>(-pads[d].high, 0), 1});
-    rw(i, Opcode::Slice, {wide}, attrs_of(u_, Opcode::Slice, {{Attr::slice, cut}}));
-  }
+    if (m_.shape(a).dims[d] == 1) pads[d].interior = 0;
+  rewrite(i, Opcode::Pad, {a, operand(i, 1)}, attrs_of(u_, Opcode::Pad, {{Attr::padding, pads}}));
+  return true;
 }
 
-void A::concatenate(InstId i) {
-  if (m_.operand_count(i) == 1) {
-    ric(i, operand(i, 0), "concatenate of one piece");
-    return;
-  }
-  size_t dim = static_cast<size_t>(m_.attrs(i).ints(Attr::dimensions)[0]);
-  AttrsId attrs = dims_attr(u_, Opcode::Concatenate, {static_cast<int64_t>(dim)});
-  std::vector<InstId> ops(m_.operands(i).begin(), m_.operands(i).end()), kept;
-  for (InstId o : ops)
+bool AlgebraicSimplifier::pad_by_nothing(InstId i) {
+  const auto& pads = *m_.attrs(i).get<std::vector<PaddingDim>>(Attr::padding);
+  return std::all_of(pads.begin(), pads.end(), [](const PaddingDim& p) { return p == PaddingDim{}; }) &&
+         replace_if_compatible(i, operand(i, 0));
+}
+
+bool AlgebraicSimplifier::pad_of_broadcast(InstId i) {
+  InstId b = operand(i, 0);
+  if (op(b) != Opcode::Broadcast || !one_user(b) || m_.is_root(b)) return false;
+  const std::vector<PaddingDim> pads = padding_dims(i);
+  const Dims map = m_.attrs(b).ints(Attr::dimensions);
+  Dims padded, kept;
+  for (size_t d = 0; d < pads.size(); ++d)
+    if (pads[d].low || pads[d].high || pads[d].interior) padded.push_back(static_cast<int64_t>(d));
+  if (padded.size() == pads.size() || padded.empty()) return false;
+  for (int64_t d : map)
+    if (!contains(padded, d)) return false;
+  if (!spend(i)) return true;
+  // Only what is padded is broadcast first, the rest behind.
+  Dims dims, inner_map;
+  std::vector<PaddingDim> inner;
+  for (int64_t d : padded)
+    dims.push_back(m_.shape(b).dims[static_cast<size_t>(d)]), inner.push_back(pads[static_cast<size_t>(d)]);
+  for (int64_t d : map) inner_map.push_back(std::find(padded.begin(), padded.end(), d) - padded.begin());
+  // The broadcast is this pad's alone: it is changed where it stands.
+  AttrSet set = m_.attrs(b);
+  set.set(Attr::dimensions, inner_map);
+  set.erase(Attr::sharding);
+  m_.set_attrs(b, u_.attrs(std::move(set)));
+  m_.set_shape(b, u_.array(type(i), dims));
+  InstId p = make_op(i, Opcode::Pad, {b, operand(i, 1)}, attrs_of(u_, Opcode::Pad, {{Attr::padding, inner}}));
+  rewrite(i, Opcode::Broadcast, {p}, dims_attr(u_, Opcode::Broadcast, padded));
+  return true;
+}
+
+bool AlgebraicSimplifier::negative_padding(InstId i) {
+  const std::vector<PaddingDim> pads = padding_dims(i);
+  if (std::none_of(pads.begin(), pads.end(), [](const PaddingDim& p) { return p.low < 0 || p.high < 0; })) return false;
+  if (!spend(i)) return true;
+  auto positive = pads;
+  for (PaddingDim& p : positive) p.low = std::max<int64_t>(p.low, 0), p.high = std::max<int64_t>(p.high, 0);
+  AttrsId attrs = attrs_of(u_, Opcode::Pad, {{Attr::padding, positive}});
+  InstId wide = make_op(i, Opcode::Pad, {operand(i, 0), operand(i, 1)}, attrs);
+  Shape s = m_.shape(wide);
+  s.layout = m_.shape(i).layout;
+  m_.set_shape(wide, u_.shape(s));
+  std::vector<SliceDim> cut;
+  for (size_t d = 0; d < pads.size(); ++d)
+    cut.push_back(
+        {std::max<int64_t>(-pads[d].low, 0), m_.shape(wide).dims[d] - std::max<int64_t>(-pads[d].high, 0), 1});
+  rewrite(i, Opcode::Slice, {wide}, attrs_of(u_, Opcode::Slice, {{Attr::slice, cut}}));
+  return true;
+}
+
+bool AlgebraicSimplifier::concatenate_of_one(InstId i) {
+  if (m_.operand_count(i) != 1) return false;
+  replace_if_compatible(i, operand(i, 0));
+  return true;
+}
+
+std::vector<InstId> AlgebraicSimplifier::pieces_with_elements(InstId i) const {
+  std::vector<InstId> kept;
+  for (InstId o : m_.operands(i))
     if (m_.shape(o).elements_count() != 0) kept.push_back(o);
-  if (kept.size() != ops.size()) {
-    if (kept.empty()) {
-      ric(i, ops[0], "concatenate of nothing");
-      return;
-    }
-    if (!go("empty pieces", i)) return;
-    if (kept.size() == 1)
-      ri(i, kept[0]);
-    else
-      rw(i, Opcode::Concatenate, kept, attrs);
-    return;
-  }
-  if (ls_) return;  // behind layouts some passes take concatenates apart
-  //   concatenate(concatenate(A, B), C)      →      concatenate(A, B, C)
+  return kept;
+}
+
+bool AlgebraicSimplifier::concatenate_of_nothing(InstId i) {
+  if (m_.shape(i).elements_count() != 0 || !pieces_with_elements(i).empty()) return false;
+  replace_if_compatible(i, operand(i, 0));
+  return true;
+}
+
+bool AlgebraicSimplifier::empty_pieces(InstId i) {
+  const std::vector<InstId> kept = pieces_with_elements(i);
+  if (kept.size() == m_.operand_count(i)) return false;
+  if (!spend(i)) return true;
+  if (kept.size() == 1)
+    replace(i, kept[0]);
+  else
+    rewrite(i, Opcode::Concatenate, kept, dims_attr(u_, Opcode::Concatenate, m_.attrs(i).ints(Attr::dimensions)));
+  return true;
+}
+
+bool AlgebraicSimplifier::nested_concatenate(InstId i) {
+  if (layout_sensitive_) return true;  // with layouts some passes take concatenates apart
+  const Dims dims = m_.attrs(i).ints(Attr::dimensions);
   std::vector<InstId> flat;
   bool nested = false;
-  for (InstId o : ops) {
-    if (op(o) == Opcode::Concatenate && m_.attrs(o).ints(Attr::dimensions)[0] == static_cast<int64_t>(dim)) {
+  for (InstId o : m_.operands(i)) {
+    if (op(o) == Opcode::Concatenate && m_.attrs(o).ints(Attr::dimensions) == dims) {
       nested = true;
       for (InstId p : m_.operands(o)) flat.push_back(p);
     } else {
       flat.push_back(o);
     }
   }
-  if (nested) {
-    if (go("nested concatenate", i)) rw(i, Opcode::Concatenate, flat, attrs);
-    return;
-  }
-  //   neighbouring slices of one array      →      one slice
-  std::vector<InstId> merged;
-  bool joined = false;
-  for (size_t n = 0; n < ops.size();) {
-    InstId o = ops[n];
-    if (op(o) == Opcode::Slice) {
-      auto s = *m_.attrs(o).get<std::vector<SliceDim>>(Attr::slice);
-      bool unstrided = std::all_of(s.begin(), s.end(), [](const SliceDim& d) { return d.stride == 1; });
-      size_t last = n + 1;
-      for (; unstrided && last < ops.size(); ++last) {
-        if (op(ops[last]) != Opcode::Slice || operand(ops[last], 0) != operand(o, 0)) break;
-        auto t = *m_.attrs(ops[last]).get<std::vector<SliceDim>>(Attr::slice);
-        bool follows = true;
-        for (size_t d = 0; d < s.size(); ++d)
-          follows &= d == dim ? t[d].start == s[d].limit && t[d].stride == 1 : t[d] == s[d];
-        if (!follows) break;
-        s[dim].limit = t[dim].limit;
-      }
-      if (last > n + 1) {
-        if (!joined && !go("neighbouring slices joined", i)) return;
-        joined = true;
-        merged.push_back(make_op(i, Opcode::Slice, {operand(o, 0)}, attrs_of(u_, Opcode::Slice, {{Attr::slice, s}})));
-        n = last;
-        continue;
-      }
-    }
-    merged.push_back(o);
-    ++n;
-  }
-  if (joined) {
-    rw(i, Opcode::Concatenate, merged, attrs);
-    return;
-  }
-  //   concatenate(A, broadcast(v))      →      pad(A, v)
-  if (ops.size() == 2) {
-    for (size_t side : {size_t{0}, size_t{1}}) {
-      InstId b = ops[side];
-      if (op(b) != Opcode::Broadcast || m_.shape(operand(b, 0)).rank() != 0) continue;
-      if (!go("concatenate of a spread scalar", i)) return;
-      std::vector<PaddingDim> pads(m_.shape(i).dims.size());
-      (side ? pads[dim].high : pads[dim].low) = m_.shape(b).dims[dim];
-      rw(i, Opcode::Pad, {ops[1 - side], operand(b, 0)}, attrs_of(u_, Opcode::Pad, {{Attr::padding, pads}}));
-      return;
-    }
-  }
-  //   concatenate(A, A, A, …) along a dimension of one      →      broadcast(reshape(A)); XLA leaves two
-  if (ops.size() > 2 && std::all_of(ops.begin(), ops.end(), [&](InstId o) { return o == ops[0]; }) &&
-      m_.shape(ops[0]).dims[dim] == 1) {
-    if (!go("concatenate of one array with itself", i)) return;
-    Dims dims, map;
-    for (size_t d = 0; d < m_.shape(i).dims.size(); ++d)
-      if (d != dim) dims.push_back(m_.shape(i).dims[d]), map.push_back(static_cast<int64_t>(d));
-    InstId r = make_reshape(m_, ops[0], dims);
-    rw(i, Opcode::Broadcast, {r}, dims_attr(u_, Opcode::Broadcast, map));
-  }
+  if (!nested) return false;
+  if (spend(i)) rewrite(i, Opcode::Concatenate, flat, dims_attr(u_, Opcode::Concatenate, dims));
+  return true;
 }
 
-void A::reverse(InstId i) {
+// How many operands from the `n`th on are slices of one array, each beginning where the one before it ends; `s` gets
+// what they take together.
+size_t AlgebraicSimplifier::run_of_slices(InstId i, size_t n, std::vector<SliceDim>* s) const {
+  InstId first = operand(i, n);
+  if (op(first) != Opcode::Slice) return 1;
+  *s = slice_dims(first);
+  if (!unstrided(*s)) return 1;
+  const auto dim = static_cast<size_t>(m_.attrs(i).ints(Attr::dimensions)[0]);
+  size_t last = n + 1;
+  for (; last < m_.operand_count(i); ++last) {
+    InstId next = operand(i, last);
+    if (op(next) != Opcode::Slice || operand(next, 0) != operand(first, 0)) break;
+    const std::vector<SliceDim> t = slice_dims(next);
+    bool follows = true;
+    for (size_t d = 0; d < s->size(); ++d)
+      follows &= d == dim ? t[d].start == (*s)[d].limit && t[d].stride == 1 : t[d] == (*s)[d];
+    if (!follows) break;
+    (*s)[dim].limit = t[dim].limit;
+  }
+  return last - n;
+}
+
+bool AlgebraicSimplifier::neighbouring_slices(InstId i) {
+  std::vector<InstId> merged;
+  std::vector<SliceDim> s;
+  bool joined = false;
+  for (size_t n = 0; n < m_.operand_count(i);) {
+    const size_t run = run_of_slices(i, n, &s);
+    if (run > 1) {
+      if (!joined && !spend(i)) return true;
+      joined = true;
+      merged.push_back(
+          make_op(i, Opcode::Slice, {operand(operand(i, n), 0)}, attrs_of(u_, Opcode::Slice, {{Attr::slice, s}})));
+    } else {
+      merged.push_back(operand(i, n));
+    }
+    n += run;
+  }
+  if (joined)
+    rewrite(i, Opcode::Concatenate, merged, dims_attr(u_, Opcode::Concatenate, m_.attrs(i).ints(Attr::dimensions)));
+  return joined;
+}
+
+bool AlgebraicSimplifier::concatenate_of_spread_scalar(InstId i) {
+  if (m_.operand_count(i) != 2) return false;
+  const auto dim = static_cast<size_t>(m_.attrs(i).ints(Attr::dimensions)[0]);
+  for (size_t side : {size_t{0}, size_t{1}}) {
+    InstId b = operand(i, side);
+    if (op(b) != Opcode::Broadcast || m_.shape(operand(b, 0)).rank() != 0) continue;
+    if (!spend(i)) return true;
+    std::vector<PaddingDim> pads(m_.shape(i).dims.size());
+    (side ? pads[dim].high : pads[dim].low) = m_.shape(b).dims[dim];
+    rewrite(i, Opcode::Pad, {operand(i, 1 - side), operand(b, 0)}, attrs_of(u_, Opcode::Pad, {{Attr::padding, pads}}));
+    return true;
+  }
+  return false;
+}
+
+bool AlgebraicSimplifier::concatenate_with_itself(InstId i) {
+  const auto dim = static_cast<size_t>(m_.attrs(i).ints(Attr::dimensions)[0]);
   InstId a = operand(i, 0);
-  const Dims& turned = m_.attrs(i).ints(Attr::dimensions);
-  Dims real;
-  for (int64_t d : turned)
-    if (m_.shape(i).dims[static_cast<size_t>(d)] != 1) real.push_back(d);
-  //   reverse along dimensions of one      →      operand
-  if (real.empty()) {
-    ric(i, a, "reverse of one element");
-    return;
+  // XLA leaves two.
+  if (m_.operand_count(i) < 3 || m_.shape(a).dims[dim] != 1) return false;
+  for (InstId o : m_.operands(i))
+    if (o != a) return false;
+  if (!spend(i)) return true;
+  Dims dims, map;
+  for (size_t d = 0; d < m_.shape(i).dims.size(); ++d)
+    if (d != dim) dims.push_back(m_.shape(i).dims[d]), map.push_back(static_cast<int64_t>(d));
+  InstId r = make_reshape(m_, a, dims);
+  rewrite(i, Opcode::Broadcast, {r}, dims_attr(u_, Opcode::Broadcast, map));
+  return true;
+}
+
+// What a reverse turns that is not a dimension of one.
+Dims AlgebraicSimplifier::turned_dims(InstId i) const {
+  Dims turned;
+  for (int64_t d : m_.attrs(i).ints(Attr::dimensions))
+    if (m_.shape(i).dims[static_cast<size_t>(d)] != 1) turned.push_back(d);
+  return turned;
+}
+
+bool AlgebraicSimplifier::reverse_of_one(InstId i) {
+  if (!turned_dims(i).empty()) return false;
+  replace_if_compatible(i, operand(i, 0));
+  return true;
+}
+
+bool AlgebraicSimplifier::reverse_twice(InstId i) {
+  InstId a = operand(i, 0);
+  if (op(a) != Opcode::Reverse) return false;
+  const Dims &outer = m_.attrs(i).ints(Attr::dimensions), &inner = m_.attrs(a).ints(Attr::dimensions);
+  Dims once;
+  for (int64_t d = 0; d < m_.shape(i).rank(); ++d)
+    if (contains(outer, d) != contains(inner, d)) once.push_back(d);
+  if (!spend(i)) return true;
+  if (once.empty())
+    replace(i, operand(a, 0));
+  else
+    rewrite(i, Opcode::Reverse, {operand(a, 0)}, dims_attr(u_, Opcode::Reverse, once));
+  return true;
+}
+
+bool AlgebraicSimplifier::reverse_of_reshape(InstId i) {
+  InstId a = operand(i, 0);
+  if (layout_sensitive_ || op(a) != Opcode::Reshape) return false;
+  const Dims &from = m_.shape(operand(a, 0)).dims, &to = m_.shape(a).dims;
+  Dims place(to.size(), -1);
+  size_t at = 0;
+  for (size_t d = 0; d < to.size(); ++d) {
+    if (at < from.size() && to[d] == from[at])
+      place[d] = static_cast<int64_t>(at++);
+    else if (to[d] != 1)
+      return false;
   }
-  //   reverse(reverse(A))      →      reverse(A) along what one of them turns, or A
-  if (op(a) == Opcode::Reverse) {
-    const Dims& inner = m_.attrs(a).ints(Attr::dimensions);
-    Dims once;
-    for (int64_t d = 0; d < m_.shape(i).rank(); ++d)
-      if (contains(turned, d) != contains(inner, d)) once.push_back(d);
-    if (!go("reverse twice", i)) return;
-    if (once.empty())
-      ri(i, operand(a, 0));
-    else
-      rw(i, Opcode::Reverse, {operand(a, 0)}, dims_attr(u_, Opcode::Reverse, once));
-    return;
+  if (at != from.size()) return false;
+  if (!spend(i)) return true;
+  Dims inner;
+  for (int64_t d : turned_dims(i))
+    if (place[static_cast<size_t>(d)] >= 0) inner.push_back(place[static_cast<size_t>(d)]);
+  rewrite(i, Opcode::Reshape, {make_op(i, Opcode::Reverse, {operand(a, 0)}, dims_attr(u_, Opcode::Reverse, inner))});
+  return true;
+}
+
+bool AlgebraicSimplifier::reverse_of_elementwise(InstId i) {
+  InstId a = operand(i, 0);
+  if (m_.operand_count(a) != 2 || !op_info(op(a)).elementwise || type(a) != type(operand(a, 0)) ||
+      type(a) != type(operand(a, 1)) || m_.has_control(a))
+    return false;
+  auto scalar = [&](InstId o) { return op(o) == Opcode::Broadcast && m_.shape(operand(o, 0)).rank() == 0; };
+  for (size_t side : {size_t{0}, size_t{1}}) {
+    if (!scalar(operand(a, 1 - side)) || scalar(operand(a, side))) continue;
+    if (!spend(i)) return true;
+    const Dims turned = m_.attrs(i).ints(Attr::dimensions);
+    std::vector<InstId> ops(m_.operands(a).begin(), m_.operands(a).end());
+    ops[side] = make_op(i, Opcode::Reverse, {ops[side]}, dims_attr(u_, Opcode::Reverse, turned));
+    rewrite(i, op(a), ops, m_[a].attrs);
+    return true;
   }
-  //   reverse(reshape(A)) where the reshape at most adds ones      →      reshape(reverse(A))
-  if (!ls_ && op(a) == Opcode::Reshape) {
-    const Dims &from = m_.shape(operand(a, 0)).dims, &to = m_.shape(a).dims;
-    Dims place(to.size(), -1);
-    size_t at = 0;
-    bool adds = true;
-    for (size_t d = 0; d < to.size(); ++d) {
-      if (at < from.size() && to[d] == from[at])
-        place[d] = static_cast<int64_t>(at++);
-      else
-        adds &= to[d] == 1;
-    }
-    if (adds && at == from.size()) {
-      Dims inner;
-      for (int64_t d : real)
-        if (place[static_cast<size_t>(d)] >= 0) inner.push_back(place[static_cast<size_t>(d)]);
-      if (!go("reverse of added dimensions", i)) return;
-      rw(i, Opcode::Reshape, {make_op(i, Opcode::Reverse, {operand(a, 0)}, dims_attr(u_, Opcode::Reverse, inner))});
-      return;
-    }
-  }
-  //   reverse(op(A, broadcast(scalar)))      →      op(reverse(A), broadcast(scalar))
-  if (m_.operand_count(a) == 2 && op_info(op(a)).elementwise && type(a) == type(operand(a, 0)) &&
-      type(a) == type(operand(a, 1)) && !m_.has_control(a)) {
-    auto scalar = [&](InstId o) { return op(o) == Opcode::Broadcast && m_.shape(operand(o, 0)).rank() == 0; };
-    for (size_t side : {size_t{0}, size_t{1}}) {
-      if (!scalar(operand(a, 1 - side)) || scalar(operand(a, side))) continue;
-      if (!go("reverse next to a broadcast scalar", i)) return;
-      std::vector<InstId> ops(m_.operands(a).begin(), m_.operands(a).end());
-      ops[side] = make_op(i, Opcode::Reverse, {ops[side]}, dims_attr(u_, Opcode::Reverse, turned));
-      rw(i, op(a), ops, m_[a].attrs);
-      return;
-    }
-  }
+  return false;
 }
 
 }  // namespace hlo
