@@ -1,5 +1,6 @@
 // Every rule of algsimp is a row: docs/rules.md is written of them (HLO_UPDATE=1 writes it anew), and each fires in a
 // case of testdata/passes/algsimp*.hlo.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -16,9 +17,8 @@ namespace hlo {
 namespace {
 
 std::string opcodes_of(const AlgebraicRule& rule) {
-  std::string text(op_info(rule.opcodes.first).text);
-  if (rule.opcodes.second != rule.opcodes.first) text += ", " + std::string(op_info(rule.opcodes.second).text);
-  return text;
+  const std::string_view first = op_info(rule.opcodes.first).text, second = op_info(rule.opcodes.second).text;
+  return first == second ? std::string(first) : fmt::format("{}, {}", first, second);
 }
 
 std::string page() {
@@ -30,8 +30,7 @@ std::string page() {
       "Written by `HLO_UPDATE=1 build/tests/rules_test`.\n\n"
       "| rule | of | before | after |\n| --- | --- | --- | --- |\n";
   for (const AlgebraicRule* rule : algebraic_rules())
-    text += "| " + std::string(rule->id) + " | `" + opcodes_of(*rule) + "` | `" + std::string(rule->before) + "` | `" +
-            std::string(rule->after) + "` |\n";
+    text += fmt::format("| {} | `{}` | `{}` | `{}` |\n", rule->id, opcodes_of(*rule), rule->before, rule->after);
   return text;
 }
 
@@ -55,7 +54,7 @@ std::set<std::string> fired_rules() {
 }
 
 TEST(Rules, PageIsWrittenOfRows) {
-  const std::string file = std::string(HLO_TESTDATA) + "/../docs/rules.md", text = page();
+  const std::string file = HLO_TESTDATA "/../docs/rules.md", text = page();
   if (std::getenv("HLO_UPDATE")) write_file(file, text);
   EXPECT_EQ(read_file(file), text) << "HLO_UPDATE=1 writes it anew";
 }
