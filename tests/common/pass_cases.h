@@ -60,8 +60,7 @@ inline std::pair<const PassInfo*, std::map<std::string, std::string>> pass_of(co
 
 inline std::vector<std::string> pass_case_files() {
   std::vector<std::string> out;
-  for (const auto& e : std::filesystem::directory_iterator(HLO_TESTDATA "/passes"))
-    out.push_back(e.path().string());
+  for (const auto& e : std::filesystem::directory_iterator(HLO_TESTDATA "/passes")) out.push_back(e.path().string());
   std::sort(out.begin(), out.end());
   return out;
 }
